@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 import splitjoin
 from bench.oij_pathway import pathway_seconds
 from bench.record import Recorder, options_of
-from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
-from splitjoin.rows.interval_joins.schedule import unbalancedness
+from splitjoin.rows.interval_joins.baseline.scale_oij import ScaleOijEngine
+from splitjoin.rows.interval_joins.baseline.schedule import unbalancedness
 
 #: Arrivals in a micro-batch: of engines whose work for a tuple stays the same, of those that visit all partners where
 #: these are many, and of SplitJoin, which makes pairs.

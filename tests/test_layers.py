@@ -184,6 +184,12 @@ def test_nothing_imports_the_baselines() -> None:
     assert all(one.baseline == one.component[0].startswith(fenced) for one in ARCHITECTURES.values())
 
 
+def test_engines_of_papers_are_reached_by_one_choice() -> None:
+    fenced = "splitjoin.rows.interval_joins.baseline"
+    importing = {name for name in modules() if any(other.startswith(fenced) for other in imported(name))}
+    assert {name for name in importing if not name.startswith(fenced)} == {"splitjoin.rows.interval_joins.choice"}
+
+
 def test_rows_do_not_name_the_cpu_engine() -> None:
     """They ask any device, and the host by its role (`registry.host`)."""
     named = [name for name in modules() if room(name) == "rows" and any(
@@ -229,3 +235,16 @@ def test_a_class_has_its_name_alone() -> None:
                     rooms.setdefault(node.name, []).append(room)
     assert {name: found for name, found in rooms.items() if len(found) > len(set(found))} == {}
     assert len([name for name, found in rooms.items() if len(found) > 1]) <= 12
+
+
+def test_few_functions_have_many_parameters() -> None:
+    """Those that stay are what users call, each parameter by its name, and what has the same ones as these."""
+    found = []
+    for name in modules():
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = node.args
+                parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+                if sum(one is not None and one.arg not in ("self", "cls") for one in parameters) > 10:
+                    found.append(f"{name}.{node.name}")
+    assert len(found) <= 25, found

@@ -7,7 +7,9 @@ both streams at any time and gives back result items in the query's order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import ClassVar, Self
@@ -25,8 +27,8 @@ from .arrival import Arrivals
 from .slices import Slices
 
 __all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "HostFolds", "Items", "Session", "TableAnswer", "TableFolds",
-           "TableMatches", "TableNeighbours", "TablePairs", "TableWay", "Tell", "check_inner", "check_masked",
-           "checked_precision", "chosen_items", "joined_items", "pairs", "stars", "untold"]
+           "TableMatches", "TableNeighbours", "TablePairs", "TableWay", "begin", "check_inner", "check_masked",
+           "checked_precision", "chosen_items", "joined_items", "listening", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -54,12 +56,26 @@ class TableWay:
     threads: str = ""
 
 
-#: Gets a way to join whole tables. May raise an exception to end the join.
-Tell = Callable[[TableWay], None]
+#: Gets each way to join whole tables that is begun, where somebody listens.
+_listener: ContextVar[Callable[[TableWay], None] | None] = ContextVar("listener", default=None)
 
 
-def untold(way: TableWay) -> None:
-    """Of ways that nobody asks for."""
+def begin(way: TableWay) -> None:
+    """Report that whole tables are now joined in this ``way``, to who is `listening`."""
+    if (listener := _listener.get()) is not None:
+        listener(way)
+
+
+@contextmanager
+def listening(listener: Callable[[TableWay], None]) -> Iterator[None]:
+    """Within the block, ``listener`` gets each way to join whole tables that this thread begins. It may raise an
+    exception to end the join.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,12 +331,11 @@ class Device(ABC):
         """
         return None
 
-    def join_tables(self, query: Query, arrivals: Arrivals, room: int, tell: Tell = untold) -> TableAnswer | None:
+    def join_tables(self, query: Query, arrivals: Arrivals, room: int) -> TableAnswer | None:
         """What decides the rows of ``query`` over ``arrivals``, which are whole tables, found at once: `TableFolds` of
         aggregates, `TableNeighbours` of an as-of join that chooses by distance, else `TablePairs` or `TableMatches`.
 
-        None where a session is expected to take less, or where more than ``room`` pairs may come. ``tell`` gets each
-        way that is begun.
+        None where a session is expected to take less, or where more than ``room`` pairs may come.
         """
         return None
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from splitjoin.base.memory import check_memory, too_large
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, Device, Tell, untold
+from splitjoin.engines.device import ITEM, Device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Groups, aggregate_fields
@@ -45,16 +45,15 @@ class Output:
 
 
 def run(query: Query, tables: Arranged, output: Output, device: Device, to: str | Path | None = None,
-        groups: Groups = None, tell: Tell = untold) -> JoinResult:
+        groups: Groups = None) -> JoinResult:
     """Run ``query`` over two tables, which need hold no more than its columns and those of ``output``.
 
     With ``to``, the rows go to this file part by part, and memory holds only some of them at a time. ``groups``: as of
     `identical_rows`, where identical tuples of R are one base of the aggregates; None where each is one of its own.
-    ``tell`` gets each way that is begun, and may raise an exception to end it.
     """
     query, incoming = tables.bounded(query), tables.incoming
     row = _row_bytes(output.columns, incoming) if to is None else 0
-    rows = WholeRows(query, device, incoming, groups, row_bytes=row, tell=tell,
+    rows = WholeRows(query, device, incoming, groups, row_bytes=row,
                      watch=ExpectedSize(query, incoming, ITEM.itemsize + row).check)
     given: dict[Side, pa.Table] = {side: incoming.table(side) for side in SIDES}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from splitjoin.base.errors import OptionError, plural
 from splitjoin.base.memory import size_text
-from splitjoin.engines.device import TableWay
+from splitjoin.engines.device import TableWay, listening
 from splitjoin.engines.registry import argument_names
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import suggest
@@ -16,7 +16,7 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables.inputs import Rows
 
 from .explain import explain as explain_query
-from .join import join, told_join
+from .join import join
 
 __all__ = ["explain"]
 
@@ -62,14 +62,15 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
         raise OptionError("explain writes no rows; leave to out")
     begun: list[TableWay] = []
 
-    def tell(way: TableWay) -> None:
+    def note(way: TableWay) -> None:
         begun.append(way)
         if not analyze:
             raise _Known
 
     started = time.process_time()
     try:
-        result = told_join(r, s, tell, **arguments)
+        with listening(note):
+            result = join(r, s, **arguments)
         seconds = time.process_time() - started
     except _Known:
         return "\n".join(_lines(begun[-1]))

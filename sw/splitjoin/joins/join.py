@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from splitjoin.base.errors import OptionError, SchemaError, SplitJoinError, UnsupportedError, WindowError
-from splitjoin.engines.device import Device, Tell, untold
+from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
@@ -29,7 +29,7 @@ from .computed import make_query, with_computed
 from .execution import Output, run
 from .in_parts import join_in_parts, suits_parts
 
-__all__ = ["join", "result_columns", "told_join"]
+__all__ = ["join", "result_columns"]
 
 
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
@@ -105,22 +105,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, c
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    return told_join(r, s, untold, on=on, window=closed_windows(window, closed), prevailing=prevailing, time=time,
-                     order=order, select=select, suffixes=suffixes, device=device, device_options=device_options,
-                     how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by,
-                     aggregate=aggregate, sort=sort, to=to, types=types, null_values=null_values, **options)
-
-
-def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec | None = None,
-              prevailing: bool = False, time: TimeSpec | None = None, order: str | Order | None = None,
-              select: Selected | None = None, suffixes: Sequence[str | None] | None = None,
-              device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None, how: str = "inner",
-              direction: str | None = None, allow_exact: bool | None = None, k: int | None = None,
-              ties: str | None = None, tolerance: Tolerance | None = None, by: str | None = None,
-              aggregate: Mapping[str, Any] | None = None,
-              sort: bool = False, to: str | os.PathLike[str] | None = None, types: Types | None = None,
-              null_values: NullValues | None = None, **options: Any) -> JoinResult:
-    """`join`, where ``tell`` gets each way that is begun, and may raise an exception to end it."""
+    window = closed_windows(window, closed)
     chosen = find_device(device, **merged_options(device_options, options, device, join))
     if prevailing is not False:
         _check_prevailing(prevailing, window, chosen)
@@ -161,7 +146,7 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
     query.r.check(tr)
     query.s.check(ts)
     tr, ts = with_computed(query, "r", tr), with_computed(query, "s", ts)
-    return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path, tell=tell)
+    return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path)
 
 
 def _check_prevailing(prevailing: Any, window: WindowSpec | None, device: Device) -> None:

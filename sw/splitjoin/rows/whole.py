@@ -12,7 +12,7 @@ import numpy as np
 from splitjoin.base.memory import check_memory, give_back, room_for, too_large, too_many
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableWay, Tell, joined_items, untold
+from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableWay, begin, joined_items
 from splitjoin.engines.registry import host
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
@@ -68,7 +68,6 @@ class WholeRows:
         watch: Gets the number of arrivals pushed and of pairs so far; may raise an exception to end it.
         facts: What the device tells of itself, as arguments of `JoinResult`: there after the last row.
         row_bytes: What the caller makes of a row, while all rows are in memory.
-        tell: Gets each way that is begun; may raise an exception to end it.
         room: The most pairs that may be found at once; None is what free memory has room for.
     """
 
@@ -81,7 +80,6 @@ class WholeRows:
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
     row_bytes: int = 0
     room: int | None = None
-    tell: Tell = untold
 
     def table(self) -> TableRows:
         """All rows."""
@@ -111,7 +109,7 @@ class WholeRows:
             return None
         room = self._most_pairs
         found = rows_at_once(query, self.device, incoming, room if self.room is None else min(room, self.room),
-                             self._gather, self.tell)
+                             self._gather)
         if found is not None:
             rows, answer = found
             self.facts = {"plan": answer.plan, "counters": answer.counters}
@@ -120,7 +118,7 @@ class WholeRows:
             return rows
         if not nearest:
             return None
-        self.tell(_SESSION)
+        begin(_SESSION)
         with self.device.open(query.pairs) as session:
             items = self._items(self.device, session)
             self._note(session)
@@ -169,13 +167,13 @@ class WholeRows:
             mine = decider.between(self.arrivals, np.empty(0, ITEM), *self.between).items["r"]  # they follow each other
             first, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
         self.facts["plan"] = str(choice)
-        self.tell(TableWay(str(choice)))
+        begin(TableWay(str(choice)))
         return fold_slices(self._arriving, choice, self.arrivals, self._gather, first, end, self.facts)
 
     def _of_states(self, device: CircuitDevice, circuit: QueryCircuit) -> RowBatch:
         """The rows by the ``circuit`` of ``device`` that folds the aggregates itself."""
         assert circuit.folding is not None
-        self.tell(TableWay("aggregates that the circuit folds"))
+        begin(TableWay("aggregates that the circuit folds"))
         operator = state_operator(self._arriving, circuit.folding, lambda: ((0, 0), self.arrivals), self._gather)
         with device.start(circuit) as session:
             items = self._items(device, session)
@@ -187,7 +185,7 @@ class WholeRows:
         """The rows by pairs, all at once."""
         query, incoming = self._arriving, self.arrivals
         self._check_count()
-        self.tell(_SESSION)
+        begin(_SESSION)
         with device.open_deciding(query) as session:
             items = self._items(device, session)
             self._note(session)
@@ -217,7 +215,7 @@ class WholeRows:
         rows = min(rows, max(_FIRST, room_for(self._all_pairs, _PART_BYTES)))
         operator = operator_of_pairs(self._arriving, self._gather)
         held, settled = np.empty(0, ITEM), [0, 0]
-        self.tell(_SESSION)
+        begin(_SESSION)
         with device.open_deciding(self._arriving) as session:
             for part, items in self._slices(device, session, min(_FIRST, device.most_arrivals), rows):
                 if self._arriving.is_pairs:

@@ -18,11 +18,9 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.interval_joins.choice import interval_choice
 from splitjoin.rows.interval_joins.encoding import IntervalEncoder
-from splitjoin.rows.interval_joins.key_oij import KeyOijEngine
 from splitjoin.rows.interval_joins.rows import StoredRows
-from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
 from splitjoin.rows.interval_joins.sliding import Bases
-from splitjoin.rows.interval_joins.times import interval_lengths
+from splitjoin.rows.interval_joins.times import IntervalLengths
 from splitjoin.rows.interval_joins.user_state import partners_between
 from splitjoin.rows.interval_joins.values import aggregate_values
 from splitjoin.rows.output import Selected
@@ -70,7 +68,7 @@ class UnsortedJoin:
         assert query.time is not None, "the engines need times"
         self._query, self._form = query, choice.form
         self._schemas = SessionSchemas(query, select)
-        self._pre, self._follow = interval_lengths(query)
+        self._lengths = IntervalLengths.of(query)
         if lateness is None:
             raise InputError("a join of unsorted streams needs a lateness; streams in order run in splitjoin.open")
         self._rule = LatenessRule.make(lateness, watermark, None, query.time)
@@ -78,9 +76,7 @@ class UnsortedJoin:
         self._encoder, self._stored = IntervalEncoder(self._form), StoredRows(len(self._form.feeds))
         self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side), in_order=False)
                       for side in SIDES}
-        self.engine: KeyOijEngine | ScaleOijEngine = (
-            ScaleOijEngine(self._form, choice.workers, period=tuning.schedule_arrivals) if engine == "scale-oij" else
-            KeyOijEngine(self._form, choice.workers, in_order=False))
+        self.engine = choice.engine(in_order=False)
         self._threads, self._team = choice.workers, Team(choice.workers)
         none = np.empty(0, np.int64)
         self._waiting = {"row": none, "time": none, "key": none}  # base tuples that are not decided
@@ -150,7 +146,7 @@ class UnsortedJoin:
     def _folded(self, frontier: int | None) -> pa.RecordBatch:
         """The rows of the base tuples whose intervals end before ``frontier``."""
         row, time, key = (self._waiting[name] for name in ("row", "time", "key"))
-        latest = -(2**63) if frontier is None else max(frontier - self._follow, -(2**63))
+        latest = -(2**63) if frontier is None else max(frontier - self._lengths.behind, -(2**63))
         decided = np.ones(len(row), np.bool_) if latest >= 2**63 else time < latest
         at = np.flatnonzero(decided)
         at = at[np.lexsort((row[at], time[at]))]
@@ -159,7 +155,8 @@ class UnsortedJoin:
         found = self.engine.fold(self._stored, bases, self._encoder.codes, self._team)
         for n in found.uncertain.tolist():
             now = int(bases.times[n])
-            found.partners[n] = partners_between(self._stored, int(bases.keys[n]), now - self._pre, now + self._follow)
+            found.partners[n] = partners_between(self._stored, int(bases.keys[n]), now - self._lengths.before,
+                                                 now + self._lengths.behind)
         ids = row[at]
         self._new = 0
         self._waiting = {name: values[~decided] for name, values in self._waiting.items()}
@@ -180,7 +177,7 @@ class UnsortedJoin:
         """Forget rows that no undecided or later base tuple, at ``latest`` or after it, needs."""
         r, s = self._rows["r"], self._rows["s"]
         r.trim(int(self._waiting["row"].min()) if len(self._waiting["row"]) else r.end)
-        gone = s.ts.values >= latest - self._pre  # of those delivered first, all that are too old
+        gone = s.ts.values >= latest - self._lengths.before  # of those delivered first, all that are too old
         old = int(gone.argmax()) if gone.any() else len(gone)
         first = min(s.first + old, self.engine.needed)
         s.trim(first)

@@ -60,6 +60,7 @@ def test_an_argument_that_is_nearly_analyze(wrong: str) -> None:
     ({"on": "r.x <= s.a", "by": "r", "aggregate": {"n": "count(*)"}}, "rows without pairs, by ranges of sorted keys"),
     ({"on": "r.x = s.a"}, "rows of whole tables"),
     ({"on": "r.x = s.a OR r.k = s.k AND r.x < 9"}, "rows of whole tables"),
+    ({"on": "r.x = s.a", "window": "RANGE 9", "closed": "left", "time": "t"}, "rows of whole tables"),
     ({"on": "r.x = s.a", "window": "ROWS 9", "engine": "nested"}, "a session"),
     ({"on": "r.x = s.a", "window": "ROWS 9", "device": "golden"}, "a session"),
     ({"on": "r.x = s.a", "how": "asof", "time": "t", "direction": "nearest", "device": "golden"}, "a session"),

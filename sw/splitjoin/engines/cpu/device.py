@@ -17,7 +17,7 @@ from splitjoin.plan.plan import leading_tests
 from ..arrival import Arrivals
 from ..compiled.compiler import has_numba, needs_numba
 from ..compiled.helpers import Team
-from ..device import Device, HostFolds, Session, TableAnswer, Tell, check_inner, untold
+from ..device import Device, HostFolds, Session, TableAnswer, check_inner
 from ..latest import LatestSession
 from ..tuning import DEFAULTS, Tuning
 from .compilation import Compilation, compile_query, compile_sample
@@ -109,9 +109,9 @@ class CpuDevice(Device):
                                    f"looks its partners up by keys; leave engine out, or give a window")
         return LatestSession(query)
 
-    def join_tables(self, query: Query, arrivals: Arrivals, room: int, tell: Tell = untold) -> TableAnswer | None:
+    def join_tables(self, query: Query, arrivals: Arrivals, room: int) -> TableAnswer | None:
         """As `Device.join_tables`, unless the user asks for an engine."""
-        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work(tell))
+        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work())
 
     def count_pairs(self, query: Query, arrivals: Arrivals, room: int) -> int | None:
         return counted_pairs(query, arrivals, room, self._table_work())
@@ -131,10 +131,10 @@ class CpuDevice(Device):
     def of_pairs(self) -> CpuDevice:
         return replace(self, engine="auto") if self.engine in INTERVAL_ENGINES else self
 
-    def _table_work(self, tell: Tell = untold) -> Work:
-        """The threads for whole tables. ``tell``: as of `Device.join_tables`."""
+    def _table_work(self) -> Work:
+        """The threads for whole tables."""
         _ = self._compile_time  # each join tells of a wrong word
-        return Work(self.workers, Team(self.workers), self.tuning, tell)
+        return Work(self.workers, Team(self.workers), self.tuning)
 
     @property
     def _is_asked(self) -> bool:

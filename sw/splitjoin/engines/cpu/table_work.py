@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiled.helpers import Team
-from ..device import TableWay, Tell, untold
+from ..device import TableWay, begin
 from ..loops import loops
 from ..slices import Slices
 from ..tuning import DEFAULTS, Tuning
@@ -29,14 +29,13 @@ _AT_ONCE, _SHORT = 8, 4
 
 @dataclass
 class Work(Slices):
-    """A team of up to ``threads``. Sizes are those of ``tuning``. ``tell`` gets each way that is begun. ``expected``:
-    nanoseconds of the work, as far as is known.
+    """A team of up to ``threads``. Sizes are those of ``tuning``. ``expected``: nanoseconds of the work, as far as is
+    known.
     """
 
     threads: int
     team: Team
     tuning: Tuning = DEFAULTS
-    tell: Tell = untold
     expected: float = 0.0
 
     def share(self, nanoseconds: float) -> None:
@@ -55,10 +54,10 @@ class Work(Slices):
         return "" if self.threads == 1 else f"; {self.team.size} of {self.threads} threads"
 
     def begin(self, plan: str, candidates: float | None = None) -> None:
-        """Tell that the way ``plan`` is begun, with so many candidates, if it has some."""
-        self.tell(TableWay(plan, candidates, f"{self.team.size} of {self.threads}; the work is expected to take "
-                           f"{self.expected / 1e6:,.0f} ms, and each further thread pays from "
-                           f"{self.tuning.table_share / 1e6:g} ms on"))
+        """Report that the way ``plan`` is begun, with so many candidates, if it has some."""
+        begin(TableWay(plan, candidates, f"{self.team.size} of {self.threads}; the work is expected to take "
+                       f"{self.expected / 1e6:,.0f} ms, and each further thread pays from "
+                       f"{self.tuning.table_share / 1e6:g} ms on"))
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """As `Slices.map`, by threads."""

@@ -7,14 +7,14 @@ greatest keep two stacks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from splitjoin.engines.compiled.jit import compiled
 
 __all__ = ["ADD", "COUNT", "DISTINCT", "EMIT", "FLOAT_SUM", "GREATEST", "INT_SUM", "LEAST", "OUTPUTS", "REMOVE",
-           "RESET", "fold"]
+           "RESET", "Different", "Primitives", "SlotStates", "fold"]
 
 #: An operation is ``row << 2 | code``: add or remove an S row, empty the slot, or emit the values for base ``row``.
 ADD, REMOVE, EMIT, RESET = 0, 1, 2, 3
@@ -24,6 +24,51 @@ COUNT, INT_SUM, FLOAT_SUM, LEAST, GREATEST, DISTINCT = 0, 1, 2, 3, 4, 5
 OUTPUTS = 3
 
 _LOW = np.int64(0xFFFF_FFFF)
+
+
+class Primitives(NamedTuple):
+    """The primitives that are folded: of each its kind, the feed of its values, and its number among the states of its
+    kind. ``stacked``: whether there are stacks; ``linked``: whether the rows of a slot are linked.
+    """
+
+    kinds: Any
+    feeds: Any
+    at: Any
+    stacked: bool
+    linked: bool
+
+
+class SlotStates(NamedTuple):
+    """What is folded for each slot: (slots,), (primitives, slots), or (primitives of a kind, slots, …).
+
+    ``count`` rows from ``head`` to ``tail`` by ``link``, of which the first ``front`` are the front stack, with
+    ``suffix``; ``back`` is the best of the others. ``counts``: valid values of each primitive. A sum of whole numbers
+    is ``low + high · 2^32``, a float sum ``digits`` of weight 2^32, the first of 2^(32·base), and ``special`` the
+    numbers of NaNs and infinities. ``link`` and ``suffix`` have a place for each row.
+    """
+
+    count: Any
+    head: Any
+    tail: Any
+    front: Any
+    counts: Any
+    low: Any
+    high: Any
+    back: Any
+    digits: Any
+    base: Any
+    special: Any
+    link: Any
+    suffix: Any
+
+
+class Different(NamedTuple):
+    """Hash tables of the different values of each slot, with their counts: (distinct counts, size)."""
+
+    slots: Any
+    values: Any
+    counts: Any
+
 _MANTISSA = np.int64((1 << 52) - 1)
 
 
@@ -151,17 +196,14 @@ def _flip(kinds: Any, feeds: Any, at: Any, values: Any, valid: Any, mask: Any, h
 
 
 @compiled
-def fold(ops: Any, slots: Any, n: Any, kinds: Any, feeds: Any, at: Any, stacked: Any, linked: Any, values: Any,
-         valid: Any, mask: Any, count: Any, head: Any, tail: Any, front: Any, link: Any, suffix: Any, back: Any,
-         counts: Any, low: Any, high: Any, digits: Any, base: Any, special: Any, seen_slots: Any, seen_values: Any,
-         seen_counts: Any, out: Any, out_count: Any, out_ends: Any) -> None:
-    """Carry out ``n`` operations.
-
-    Primitive p has kind ``kinds[p]``, feed ``feeds[p]``, and is number ``at[p]`` of its kind's state. For each slot:
-    ``count`` rows from ``head`` to ``tail`` by ``link``, of which the first ``front`` are the front stack, with
-    ``suffix``; ``back`` is the best of the others. ``counts``: valid values of each primitive. A sum of whole numbers
-    is ``low + high · 2^32``. ``linked``: whether rows are linked; ``stacked``: whether there are stacks.
+def fold(ops: Any, slots: Any, n: Any, primitives: Any, values: Any, valid: Any, mask: Any, states: Any,
+         different: Any, out: Any) -> None:
+    """Carry out ``n`` operations on rows with these ``values``, where ``valid``: row i is at place ``i & mask``. The
+    folded values go to ``out``, the values, counts and ends of `FoldedBases`.
     """
+    kinds, feeds, at, stacked, linked = primitives
+    count, head, tail, front, counts, low, high, back, digits, base, special, link, suffix = states
+    out_values, out_count, out_ends = out
     scratch = np.empty(digits.shape[2] + 1, np.int64)
     for i in range(n):
         op, slot = ops[i], slots[i]
@@ -187,8 +229,8 @@ def fold(ops: Any, slots: Any, n: Any, kinds: Any, feeds: Any, at: Any, stacked:
                 elif kind == FLOAT_SUM:
                     _add_float(value, np.int64(1), digits[at[p], slot], base, special[at[p], slot])
                 elif kind == DISTINCT:
-                    low[at[p], slot] += _count_value(slot, value, 1, seen_slots[at[p]], seen_values[at[p]],
-                                                     seen_counts[at[p]])
+                    low[at[p], slot] += _count_value(slot, value, 1, different.slots[at[p]], different.values[at[p]],
+                                                     different.counts[at[p]])
                 elif kind != COUNT:
                     best = back[at[p], slot]
                     if best < 0 or (value < values[feed, best & mask] if kind == LEAST else
@@ -219,34 +261,34 @@ def fold(ops: Any, slots: Any, n: Any, kinds: Any, feeds: Any, at: Any, stacked:
                 elif kind == FLOAT_SUM:
                     _add_float(value, np.int64(-1), digits[at[p], slot], base, special[at[p], slot])
                 elif kind == DISTINCT:
-                    low[at[p], slot] += _count_value(slot, value, -1, seen_slots[at[p]], seen_values[at[p]],
-                                                     seen_counts[at[p]])
+                    low[at[p], slot] += _count_value(slot, value, -1, different.slots[at[p]], different.values[at[p]],
+                                                     different.counts[at[p]])
         elif code == EMIT:
             if slot < 0:
                 out_count[row] = 0
                 for p in range(len(kinds)):
-                    out[p, 0, row] = 0
+                    out_values[p, 0, row] = 0
                 continue
             out_count[row] = count[slot]
             if linked and count[slot]:
                 out_ends[0, row], out_ends[1, row] = head[slot], tail[slot]
             for p in range(len(kinds)):
                 feed, kind = feeds[p], kinds[p]
-                out[p, 0, row] = counts[p, slot]
+                out_values[p, 0, row] = counts[p, slot]
                 if kind == INT_SUM:
-                    out[p, 1, row], out[p, 2, row] = low[at[p], slot], high[at[p], slot]
+                    out_values[p, 1, row], out_values[p, 2, row] = low[at[p], slot], high[at[p], slot]
                 elif kind == FLOAT_SUM:
                     s = special[at[p], slot]
                     if s[0] or (s[1] and s[2]):
-                        out[p, 1, row] = np.int64(0x7FF8_0000_0000_0000)
+                        out_values[p, 1, row] = np.int64(0x7FF8_0000_0000_0000)
                     elif s[1]:
-                        out[p, 1, row] = np.int64(0x7FF0_0000_0000_0000)
+                        out_values[p, 1, row] = np.int64(0x7FF0_0000_0000_0000)
                     elif s[2]:
-                        out[p, 1, row] = np.int64(-0x10_0000_0000_0000)
+                        out_values[p, 1, row] = np.int64(-0x10_0000_0000_0000)
                     else:
-                        out[p, 1, row] = _sum_bits(digits[at[p], slot], base, scratch)
+                        out_values[p, 1, row] = _sum_bits(digits[at[p], slot], base, scratch)
                 elif kind == DISTINCT:
-                    out[p, 1, row] = low[at[p], slot]
+                    out_values[p, 1, row] = low[at[p], slot]
                 elif kind != COUNT:
                     ahead = suffix[at[p], head[slot] & mask] if front[slot] else np.int64(-1)
                     behind = back[at[p], slot]
@@ -254,7 +296,7 @@ def fold(ops: Any, slots: Any, n: Any, kinds: Any, feeds: Any, at: Any, stacked:
                             values[feed, behind & mask] < values[feed, ahead & mask] if kind == LEAST else
                             values[feed, behind & mask] > values[feed, ahead & mask])):
                         ahead = behind
-                    out[p, 1, row] = ahead
+                    out_values[p, 1, row] = ahead
         else:
             row = head[slot] if linked else np.int64(-1)
             for p in range(len(kinds)):
@@ -270,8 +312,8 @@ def fold(ops: Any, slots: Any, n: Any, kinds: Any, feeds: Any, at: Any, stacked:
                     place = row
                     for _ in range(count[slot]):
                         if valid[feeds[p], place & mask]:
-                            _count_value(slot, values[feeds[p], place & mask], -1, seen_slots[at[p]],
-                                         seen_values[at[p]], seen_counts[at[p]])
+                            _count_value(slot, values[feeds[p], place & mask], -1, different.slots[at[p]],
+                                         different.values[at[p]], different.counts[at[p]])
                         place = link[place & mask]
                 elif kinds[p] != COUNT:
                     back[at[p], slot] = -1

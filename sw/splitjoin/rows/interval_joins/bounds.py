@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,24 @@ Ints = npt.NDArray[np.int64]
 _UNLIMITED = 2**62
 
 
+class _Extent(NamedTuple):
+    """A window: its rows, and its length in ticks where ``ranged``."""
+
+    rows: int
+    ranged: bool
+    length: np.uint64
+
+
+class _Arrived(NamedTuple):
+    """The S tuples before each base tuple, its times, and those of S from row id ``first`` to before ``end``."""
+
+    before: Ints
+    r_times: Ints
+    s_times: Ints
+    first: int
+    end: int
+
+
 class IntervalBounds:
     """Computes intervals, for base tuples in arrival order, from the arrivals of both streams.
 
@@ -26,10 +44,8 @@ class IntervalBounds:
     """
 
     def __init__(self, query: Query):
-        windows = query.window_r, query.window_s
-        self._rows = [_UNLIMITED if e.rows is None else min(e.rows, _UNLIMITED) for e in windows]
-        self._lengths = [None if e.length is None else np.uint64(min(e.length, 2**64 - 1)) for e in windows]
-        self._timed = any(length is not None for length in self._lengths)
+        self._r, self._s = (_Extent(_UNLIMITED if e.rows is None else min(e.rows, _UNLIMITED), e.length is not None,
+                                    np.uint64(min(e.length or 0, 2**64 - 1))) for e in (query.window_r, query.window_s))
         self._s_times, self._r_times = SlidingArray(), SlidingArray()
         self._s_before = SlidingArray()  # of each R tuple: the number of S tuples that precede it
         self._first_r = self._first_s = 0
@@ -45,7 +61,7 @@ class IntervalBounds:
         """Note the next slice of arrival order."""
         at = np.flatnonzero(stream == 0)
         self._s_before.append(at - np.arange(len(at)) + self.ends[1])
-        if self._timed and times is not None:
+        if (self._r.ranged or self._s.ranged) and times is not None:
             self._r_times.append(times[at])
             self._s_times.append(times[stream == 1])
         self.ends[0] += len(at)
@@ -53,10 +69,9 @@ class IntervalBounds:
 
     def decided(self, now: int | None) -> int:
         """The number of base tuples that are decided if no tuple below event time ``now`` arrives any more."""
-        count = max(len(self._s_before) - self._rows[0], 0)
-        length = self._lengths[0]
-        if length is not None and now is not None and now - int(length) > -(2**63):
-            count = max(count, int(np.searchsorted(self._r_times.values, now - int(length))))
+        count = max(len(self._s_before) - self._r.rows, 0)
+        if self._r.ranged and now is not None and now - int(self._r.length) > -(2**63):
+            count = max(count, int(np.searchsorted(self._r_times.values, now - int(self._r.length))))
         return count
 
     def of(self, first: int, count: int, *, keep: bool = False) -> tuple[Ints, Ints]:
@@ -66,11 +81,8 @@ class IntervalBounds:
         fronts = self._fronts.copy() if keep else self._fronts
         low, high = np.empty(count, np.int64), np.empty(count, np.int64)
         start = first - self._first_r
-        ranged = [length is not None for length in self._lengths]
-        lengths = [np.uint64(0) if length is None else length for length in self._lengths]
-        _bounds(start, count, self._s_before.values, self._r_times.values, self._s_times.values, self._first_s,
-                self.ends[1], self._rows[0], self._rows[1], ranged[0], ranged[1], lengths[0], lengths[1], fronts, low,
-                high)
+        _bounds(start, self._r, self._s, _Arrived(self._s_before.values, self._r_times.values, self._s_times.values,
+                                                  self._first_s, self.ends[1]), fronts, low, high)
         if keep:
             return low, high
         for kept in (self._s_before, self._r_times):
@@ -90,25 +102,24 @@ class IntervalBounds:
 
 
 @compiled
-def _bounds(start: Any, count: Any, s_before: Any, r_times: Any, s_times: Any, first_s: Any, end_s: Any, rows_r: Any,
-            rows_s: Any, ranged_r: Any, ranged_s: Any, length_r: Any, length_s: Any, fronts: Any, low: Any,
-            high: Any) -> None:
+def _bounds(start: Any, window_r: Any, window_s: Any, arrived: Any, fronts: Any, low: Any, high: Any) -> None:
+    s_before, r_times, s_times, first_s, end_s = arrived
     left, came = fronts[0], fronts[1]
-    for i in range(count):
+    for i in range(len(low)):
         at = start + i
         before = s_before[at]
-        left = max(left, before - rows_s)
+        left = max(left, before - window_s.rows)
         limit = end_s
-        if at + rows_r < len(s_before):  # the tuple of R that pushes this one out of R's window
-            limit = min(limit, s_before[at + rows_r])
+        if at + window_r.rows < len(s_before):  # the tuple of R that pushes this one out of R's window
+            limit = min(limit, s_before[at + window_r.rows])
         came = max(came, before)
-        if ranged_s:
+        if window_s.ranged:
             time = np.uint64(r_times[at])  # the difference of two int64 fits uint64
-            while left < before and time - np.uint64(s_times[left - first_s]) > length_s:
+            while left < before and time - np.uint64(s_times[left - first_s]) > window_s.length:
                 left += 1
-        if ranged_r:
+        if window_r.ranged:
             time = np.uint64(r_times[at])
-            while came < limit and np.uint64(s_times[came - first_s]) - time <= length_r:
+            while came < limit and np.uint64(s_times[came - first_s]) - time <= window_r.length:
                 came += 1
         else:
             came = max(came, limit)

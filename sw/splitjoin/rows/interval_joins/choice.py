@@ -10,19 +10,19 @@ from splitjoin.base.processors import processors
 from splitjoin.engines.device import HostFolds
 from splitjoin.lang.query import Query
 
+from .baseline.key_oij import KeyOijEngine
+from .baseline.scale_oij import ScaleOijEngine
 from .explain import folding, no_interval
 from .folder import Engine, IntervalFolder
 from .form import IntervalForm, interval_form
-from .key_oij import KeyOijEngine
-from .scale_oij import ScaleOijEngine
 from .sliding import SlidingEngine
 
 __all__ = ["IntervalChoice", "interval_choice"]
 
-_ENGINES: dict[str, Callable[[IntervalForm, int, HostFolds], Engine]] = {
-    SlidingEngine.name: lambda form, workers, _: SlidingEngine(form, workers),
-    KeyOijEngine.name: lambda form, workers, _: KeyOijEngine(form, workers),
-    ScaleOijEngine.name: lambda form, workers, asked: ScaleOijEngine(form, workers, period=asked.schedule_arrivals)}
+_ENGINES: dict[str, Callable[[IntervalForm, int, HostFolds, bool], Engine]] = {
+    SlidingEngine.name: lambda form, workers, *_: SlidingEngine(form, workers),
+    KeyOijEngine.name: lambda form, workers, _, in_order: KeyOijEngine(form, workers, in_order=in_order),
+    ScaleOijEngine.name: lambda form, workers, asked, _: ScaleOijEngine(form, workers, period=asked.schedule_arrivals)}
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class IntervalChoice:
         """A fresh folder."""
         return IntervalFolder(self.form, self.engine(), self.workers)
 
-    def engine(self) -> Engine:
-        """A fresh engine."""
-        return _ENGINES[self.name](self.form, self.workers, self.asked)
+    def engine(self, *, in_order: bool = True) -> Engine:
+        """A fresh engine. ``in_order``: False if S tuples come in any order, for those that sort them."""
+        return _ENGINES[self.name](self.form, self.workers, self.asked, in_order)
 
     def __str__(self) -> str:
         shared = "one worker, as all tuples have one key" if not self.form.keys else (

@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .accumulate import COUNT, DISTINCT, FLOAT_SUM, GREATEST, INT_SUM, LEAST, OUTPUTS, fold
+from .accumulate import (
+    COUNT,
+    DISTINCT,
+    FLOAT_SUM,
+    GREATEST,
+    INT_SUM,
+    LEAST,
+    OUTPUTS,
+    Different,
+    Primitives,
+    SlotStates,
+    fold,
+)
 from .form import IntervalForm
 from .rows import StoredRows, moved_ring
 from .user_state import UserState, user_outputs
@@ -70,65 +82,61 @@ class FoldState:
 
     def __init__(self, form: IntervalForm, *, empties: bool, removes: bool = True):
         kinds = [_KINDS[p.kind] for p in form.primitives]
-        self._kinds = np.array(kinds, np.int64)
-        self._feeds = np.array([p.feed for p in form.primitives], np.int64)
         groups = [{INT_SUM: "int", FLOAT_SUM: "float", LEAST: "pick", GREATEST: "pick", DISTINCT: "int"}.get(kind, "")
                   for kind in kinds]
-        self._at = np.array([groups[:n].count(group) for n, group in enumerate(groups)], np.int64)
         ints, floats, picks = (groups.count(group) for group in ("int", "float", "pick"))
         self._float_feeds = sorted({p.feed for p in form.primitives if p.kind == "float sum"})
-        self._stacked = picks > 0 and removes
-        self._linked = self._stacked or form.needs_ends or (empties and DISTINCT in kinds)
-        n = _MIN_SLOTS
-        self.count, self.head, self.tail, self._front = (np.zeros(n, np.int64) for _ in range(4))
-        self._back = np.full((picks, n), -1, np.int64)
-        self._counts = np.zeros((len(kinds), n), np.int64)
-        self._low, self._high = np.zeros((ints, n), np.int64), np.zeros((ints, n), np.int64)
-        self._digits, self._base = np.zeros((floats, n, 4), np.int64), 0
-        self._special = np.zeros((floats, n, 3), np.int64)
-        self._exponents: tuple[int, int] | None = None
-        distinct = kinds.count(DISTINCT)
-        # A distinct count shares the numbering of whole sums, whose `low` it keeps.
-        self._seen = [np.zeros((ints if distinct else 0, 1 << 10), np.int64) for _ in range(3)]
         self._users = [UserState(user, removes=removes) for user in form.users]
-        self._linked = self._linked or any(user.linked for user in self._users)
-        self.link = np.empty(1, np.int64)
-        self._suffix = np.empty((picks, 1), np.int64)
+        stacked = picks > 0 and removes
+        self._primitives = Primitives(
+            np.array(kinds, np.int64), np.array([p.feed for p in form.primitives], np.int64),
+            np.array([groups[:n].count(group) for n, group in enumerate(groups)], np.int64), stacked,
+            stacked or form.needs_ends or (empties and DISTINCT in kinds) or any(user.linked for user in self._users))
+        shapes: dict[str, tuple[int, ...]] = {
+            **dict.fromkeys(("count", "head", "tail", "front"), ()), "counts": (len(kinds),), "low": (ints,),
+            "high": (ints,), "back": (picks,)}
+        self._states = SlotStates(
+            **{name: np.zeros((*shape, _MIN_SLOTS), np.int64) for name, shape in shapes.items()}, base=0,
+            digits=np.zeros((floats, _MIN_SLOTS, 4), np.int64), special=np.zeros((floats, _MIN_SLOTS, 3), np.int64),
+            link=np.empty(1, np.int64), suffix=np.empty((picks, 1), np.int64))
+        self._states.back[:] = -1
+        self._exponents: tuple[int, int] | None = None
+        # A distinct count shares the numbering of whole sums, whose `low` it keeps.
+        self._different = Different(*(np.zeros((ints if DISTINCT in kinds else 0, 1 << 10), np.int64)
+                                      for _ in range(3)))
         self._first = self._end = 0
 
     def prepare(self, rows: StoredRows, slots: int) -> None:
         """Make room for all ``rows``, whose first ones may be new, and for ``slots`` keys."""
-        while slots > len(self.count):
+        while slots > len(self._states.count):
             self._grow()
         capacity = rows.mask + 1
-        if self._linked and len(self.link) < capacity:
-            self.link = moved_ring(self.link, self._first, self._end, capacity)
-            self._suffix = moved_ring(self._suffix, self._first, self._end, capacity)
+        if self._primitives.linked and len(self._states.link) < capacity:
+            self._states = self._states._replace(**{
+                name: moved_ring(getattr(self._states, name), self._first, self._end, capacity)
+                for name in ("link", "suffix")})
         for feed in self._float_feeds:
             self._widen(rows, feed, max(self._end, rows.first))
-        if len(self._seen[0]):
+        if len(self._different.slots):
             self._reserve_seen(rows.end - rows.first)
         for user in self._users:
-            user.prepare(self._first, self._end, capacity, len(self.count))
+            user.prepare(self._first, self._end, capacity, len(self._states.count))
         self._first, self._end = rows.first, rows.end
 
     def run(self, ops: Ints, slots: Ints, n: int, rows: StoredRows, out: FoldedBases) -> None:
         """Carry out ``n`` operations (`fold`), without the interpreter's lock."""
-        fold(ops, slots, n, self._kinds, self._feeds, self._at, self._stacked, self._linked, rows.values, rows.valid,
-             rows.mask, self.count, self.head, self.tail, self._front, self.link, self._suffix, self._back,
-             self._counts, self._low, self._high, self._digits, self._base, self._special, self._seen[0], self._seen[1],
-             self._seen[2], out.values, out.counts, out.ends)
+        fold(ops, slots, n, self._primitives, rows.values, rows.valid, rows.mask, self._states, self._different,
+             (out.values, out.counts, out.ends))
         for user, made in zip(self._users, out.users, strict=True):
-            user.run(ops, slots, n, rows, self.link, made)
+            user.run(ops, slots, n, rows, self._states.link, made)
 
     def _grow(self) -> None:
         """Twice as many slots."""
-        for name in ("count", "head", "tail", "_front", "_counts", "_low", "_high"):
-            a = getattr(self, name)
-            setattr(self, name, np.concatenate([a, np.zeros_like(a)], axis=-1))
-        self._back = np.concatenate([self._back, np.full_like(self._back, -1)], axis=-1)
-        self._digits = np.concatenate([self._digits, np.zeros_like(self._digits)], axis=1)
-        self._special = np.concatenate([self._special, np.zeros_like(self._special)], axis=1)
+        axes = dict.fromkeys(("count", "head", "tail", "front", "counts", "low", "high", "back"), -1) | {
+            "digits": 1, "special": 1}
+        self._states = self._states._replace(**{
+            name: np.concatenate([a, np.full_like(a, -1 if name == "back" else 0)], axis=axis)
+            for name, axis in axes.items() for a in (getattr(self._states, name),)})
 
     def _widen(self, rows: StoredRows, feed: int, first: int) -> None:
         """Make room in ``digits`` for the exponents of the rows from ``first`` on."""
@@ -146,30 +154,31 @@ class FoldState:
                     continue
                 low, high = min(low, self._exponents[0]), max(high, self._exponents[1])
             # A number has three digits.
-            digits = np.zeros((*self._digits.shape[:2], high - low + 3), np.int64)
+            old = self._states.digits
+            digits = np.zeros((*old.shape[:2], high - low + 3), np.int64)
             if self._exponents is not None:
                 before = self._exponents[0] - low
-                digits[:, :, before:before + self._digits.shape[2]] = self._digits
-            self._digits, self._base, self._exponents = digits, low, (low, high)
+                digits[:, :, before:before + old.shape[2]] = old
+            self._states, self._exponents = self._states._replace(digits=digits, base=low), (low, high)
 
     def _reserve_seen(self, rows: int) -> None:
         """Make the table of different values at least twice as large as the number of rows."""
-        size = self._seen[0].shape[1]
+        size = self._different.slots.shape[1]
         while size < 2 * rows:
             size *= 2
-        if size == self._seen[0].shape[1]:
+        slots, values, counts = self._different
+        if size == slots.shape[1]:
             return
-        slots, values, counts = self._seen
-        self._seen = [np.zeros((len(slots), size), np.int64) for _ in range(3)]
+        self._different = larger = Different(*(np.zeros((len(slots), size), np.int64) for _ in range(3)))
         for p in range(len(slots)):
             used = np.flatnonzero(counts[p])
             with np.errstate(over="ignore"):
                 mixed = values[p, used] ^ (slots[p, used] * np.int64(-3750763034362895579))
                 home = (mixed * np.int64(-7046029254386353131) >> np.int64(20)) & (size - 1)
-            taken = self._seen[2][p]
+            taken = larger.counts[p]
             for row, at in zip(used.tolist(), home.tolist(), strict=True):
                 place = at
                 while taken[place]:
                     place = (place + 1) & (size - 1)
-                self._seen[0][p, place], self._seen[1][p, place] = slots[p, row], values[p, row]
+                larger.slots[p, place], larger.values[p, place] = slots[p, row], values[p, row]
                 taken[place] = counts[p, row]

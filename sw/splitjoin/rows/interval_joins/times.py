@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from splitjoin.lang.query import Query
 
-__all__ = ["before", "interval_lengths"]
+__all__ = ["IntervalLengths", "before"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 
-def interval_lengths(query: Query) -> tuple[int, int]:
-    """The length before a base tuple and the one behind it in which partners lie, in ticks: S's and R's window."""
-    pre, follow = query.window_s.length, query.window_r.length
-    assert pre is not None and follow is not None, "both windows are RANGE"
-    return min(pre, _MAX), min(follow, _MAX)
+class IntervalLengths(NamedTuple):
+    """The lengths before and behind a base tuple in which partners lie, in ticks: S's and R's window."""
+
+    before: int
+    behind: int
+
+    @classmethod
+    def of(cls, query: Query) -> IntervalLengths:
+        """That of ``query``, whose windows are RANGE."""
+        before, behind = query.window_s.length, query.window_r.length
+        assert before is not None and behind is not None, "both windows are RANGE"
+        return cls(min(before, _MAX), min(behind, _MAX))
 
 
 def before(time: int, length: int) -> int:

@@ -15,7 +15,7 @@ from splitjoin.base.processors import processors
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.tuning import Tuning
-from splitjoin.rows.interval_joins.key_oij import _divided
+from splitjoin.rows.interval_joins.baseline.key_oij import _divided
 from splitjoin.rows.interval_joins.sliding import _operations
 
 from ....support.aggregates import FUNCTIONS
@@ -112,7 +112,7 @@ def test_random_joins_equal_the_reference(data: st.DataObject) -> None:
 def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: Any, threads: int,
                                       incremental: bool, window: Any) -> None:
     """Rings go round, buffers move, old tuples are evicted, teams grow; the rows stay those folded from pairs."""
-    from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
+    from splitjoin.rows.interval_joins.baseline.scale_oij import ScaleOijEngine
 
     monkeypatch.setattr(ScaleOijEngine, "incremental", incremental)
     if threads > 1:  # fewer operations at once than a base tuple has

@@ -7,16 +7,16 @@ read them: writes and reads are separate phases, so a reader never meets a write
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.compiled.jit import compiled
 
-from .rows import StoredRows
+from ..rows import StoredRows
 
-__all__ = ["LEVELS", "TimeTravelIndex"]
+__all__ = ["LEVELS", "Lists", "TimeTravelIndex"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,44 +25,53 @@ LEVELS = 8
 _MIN_NODES, _MIN_SLOTS = 1 << 10, 64
 
 
-class TimeTravelIndex:
-    """The indexes of all workers, one after the other.
+class Lists(NamedTuple):
+    """Skip lists of all workers; without the first axis, of one.
 
-    Attributes:
-        head, tail: First and last node of each level of each key's list, −1 for none: (workers, slots, levels).
-        next: Behind each node, on each level: (workers, nodes, levels).
-        times, rows: Of each node: (workers, nodes).
+    ``head``, ``tail``: first and last node of each level of each key's list, −1 for none: (workers, slots, levels).
+    ``next``: the node behind each node, on each level: (workers, nodes, levels). ``times``, ``rows``: of each node;
+    ``free``: nodes that were removed: (workers, nodes). ``sizes``: nodes ever made, and free ones: (workers, 2).
     """
 
+    head: Ints
+    tail: Ints
+    next: Ints
+    times: Ints
+    rows: Ints
+    free: Ints
+    sizes: Ints
+
+
+class TimeTravelIndex:
+    """The indexes of all workers: their ``lists``."""
+
     def __init__(self, workers: int):
-        self.head = np.full((workers, _MIN_SLOTS, LEVELS), -1, np.int64)
-        self.tail = self.head.copy()
-        self.next = np.empty((workers, _MIN_NODES, LEVELS), np.int64)
-        self.times = np.empty((workers, _MIN_NODES), np.int64)
-        self.rows = np.empty((workers, _MIN_NODES), np.int64)
-        self._free = np.empty((workers, _MIN_NODES), np.int64)  # nodes that were removed
-        self._sizes = np.zeros((workers, 2), np.int64)  # nodes ever made, and free ones
+        head = np.full((workers, _MIN_SLOTS, LEVELS), -1, np.int64)
+        times, rows, free = np.empty((3, workers, _MIN_NODES), np.int64)
+        self.lists = Lists(head, head.copy(), np.empty((workers, _MIN_NODES, LEVELS), np.int64), times, rows, free,
+                           np.zeros((workers, 2), np.int64))
 
     def reserve(self, new: int, slots: int) -> None:
         """Make room for ``new`` more nodes of each worker, and for ``slots`` keys."""
-        while slots > self.head.shape[1]:
-            more = np.full_like(self.head, -1)
-            self.head, self.tail = np.concatenate([self.head, more], axis=1), np.concatenate([self.tail, more], axis=1)
-        while int((self._sizes[:, 0] - self._sizes[:, 1]).max()) + new > self.times.shape[1]:
-            self.next, self.times, self.rows, self._free = (
-                np.concatenate([a, np.empty_like(a)], axis=1) for a in (self.next, self.times, self.rows, self._free))
+        used = int((self.lists.sizes[:, 0] - self.lists.sizes[:, 1]).max())
+        for names, kind, needed in ((("head", "tail"), "head", slots), (("next", "times", "rows", "free"), "times",
+                                                                        used + new)):
+            while needed > getattr(self.lists, kind).shape[1]:
+                self.lists = self.lists._replace(**{name: np.concatenate([a, np.full_like(a, -1)], axis=1)
+                                                    for name in names for a in (getattr(self.lists, name),)})
 
     def insert(self, worker: int, rows: StoredRows, first: int, mine: Ints) -> None:
         """Insert the ``rows`` ``first + mine`` into the lists of ``worker``; ``mine`` rises."""
-        _insert(rows.keys, rows.times, rows.mask, first, mine, self.head[worker], self.tail[worker], self.next[worker],
-                self.times[worker], self.rows[worker], self._free[worker], self._sizes[worker])
+        _insert(rows.keys, rows.times, rows.mask, first, mine, self._of(worker))
 
     def evict(self, worker: int, horizon: int, member: npt.NDArray[np.bool_]) -> None:
         """Remove the nodes of ``worker`` with times before ``horizon``. ``member``: True for the ranges of keys, codes
         modulo its length, of which it has some.
         """
-        _evict(horizon, member, self.head[worker], self.tail[worker], self.next[worker], self.times[worker],
-               self._free[worker], self._sizes[worker])
+        _evict(horizon, member, self._of(worker))
+
+    def _of(self, worker: int) -> Lists:
+        return Lists(*(array[worker] for array in self.lists))
 
 
 @compiled
@@ -80,8 +89,8 @@ def _height(row: Any) -> Any:
 
 
 @compiled
-def _insert(keys: Any, row_times: Any, mask: Any, first: Any, mine: Any, head: Any, tail: Any, following: Any,
-            times: Any, rows: Any, free: Any, sizes: Any) -> None:
+def _insert(keys: Any, row_times: Any, mask: Any, first: Any, mine: Any, lists: Any) -> None:
+    head, tail, following, times, rows, free, sizes = lists
     for i in range(len(mine)):
         row = first + mine[i]
         key, time = keys[row & mask], row_times[row & mask]
@@ -120,7 +129,8 @@ def _insert(keys: Any, row_times: Any, mask: Any, first: Any, mine: Any, head: A
 
 
 @compiled
-def _evict(horizon: Any, member: Any, head: Any, tail: Any, following: Any, times: Any, free: Any, sizes: Any) -> None:
+def _evict(horizon: Any, member: Any, lists: Any) -> None:
+    head, tail, following, times, _, free, sizes = lists
     for partition in range(len(member)):
         if not member[partition]:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,11 @@ import numpy.typing as npt
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 
-from .form import IntervalForm
-from .rows import StoredRows
-from .sliding import Bases
-from .state import FoldedBases, FoldState
-from .times import before, interval_lengths
+from ..form import IntervalForm
+from ..rows import StoredRows
+from ..sliding import Bases
+from ..state import FoldedBases, FoldState
+from ..times import IntervalLengths, before
 
 __all__ = ["KeyOijEngine"]
 
@@ -40,7 +40,7 @@ class KeyOijEngine:
 
     def __init__(self, form: IntervalForm, workers: int = 1, *, in_order: bool = True):
         self._form = form
-        self._pre, self._follow = interval_lengths(form.query)
+        self._lengths = IntervalLengths.of(form.query)
         self._sort = form.by_arrival and not in_order
         self._states = [FoldState(form, empties=True, removes=False) for _ in range(workers)]
         self._buffers = [_Buffers() for _ in range(workers)]
@@ -78,7 +78,7 @@ class KeyOijEngine:
         team.map(lambda worker: self._work(worker, rows, new[stored[worker]], bases, scanned[worker], slots, out),
                  range(workers))
         if len(bases.times):
-            self._horizon = before(int(bases.times[-1]), self._pre)
+            self._horizon = before(int(bases.times[-1]), self._lengths.before)
         return out
 
     def _work(self, worker: int, rows: StoredRows, new: Ints, bases: Bases, mine: Ints, slots: int,
@@ -86,15 +86,15 @@ class KeyOijEngine:
         """Store the rows ``new``, and fold for the base tuples ``mine``: those of the keys of ``worker``."""
         state, buffers = self._states[worker], self._buffers[worker]
         buffers.reserve(rows, new, slots, self._horizon)
-        _store(rows.keys, rows.times, rows.mask, new, buffers.start, buffers.length, buffers.times, buffers.rows)
+        _store(rows.keys, rows.times, rows.mask, new, buffers.arrays)
         done = 0
         try:
             ops, marks = self._blocks.pop()
         except IndexError:
             ops, marks = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
         while done < len(mine):
-            done, n = _scan(bases.keys, bases.times, mine, done, self._pre, self._follow, self._sort, buffers.start,
-                            buffers.length, buffers.times, buffers.rows, ops, marks, self._figures[worker])
+            done, n = _scan(bases.keys, bases.times, mine, done, self._lengths, self._sort, buffers.arrays, ops, marks,
+                            self._figures[worker])
             if not n and done < len(mine):  # one base tuple may have more partners than the block has room
                 ops, marks = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
             state.run(ops, marks, n, rows, out)
@@ -102,30 +102,37 @@ class KeyOijEngine:
         self._blocks.append((ops, marks))
 
 
+class _Arrays(NamedTuple):
+    """Of each key: where its buffer starts, and its length. ``times`` and ``rows``: of the tuples in all buffers."""
+
+    start: Ints
+    length: Ints
+    times: Ints
+    rows: Ints
+
+
 class _Buffers:
     """The buffers of one worker's keys, one behind the other, each with room to grow."""
 
     def __init__(self) -> None:
-        self.start, self.length, self._room = (np.zeros(0, np.int64) for _ in range(3))
-        self.times, self.rows = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.arrays, self._room = _Arrays(*(np.zeros(0, np.int64) for _ in range(4))), np.zeros(0, np.int64)
 
     def reserve(self, rows: StoredRows, added: Ints, slots: int, horizon: int) -> None:
         """Make room for the ``rows`` with ids ``added``; if buffers move, evict what is older than ``horizon``."""
-        if slots > len(self.start):
-            more = np.zeros(max(slots, 2 * len(self.start)) - len(self.start), np.int64)
-            self.start, self.length, self._room = (np.concatenate([a, more])
-                                                   for a in (self.start, self.length, self._room))
-        new = np.zeros(len(self.start), np.int64)
+        old, have = self.arrays, len(self._room)
+        if slots > have:
+            more = np.zeros(max(slots, 2 * have) - have, np.int64)
+            start, length, self._room = (np.concatenate([a, more]) for a in (old.start, old.length, self._room))
+            self.arrays = old = old._replace(start=start, length=length)
+        new = np.zeros(len(old.start), np.int64)
         _count(rows.keys, rows.mask, added, new)
-        if (self.length + new <= self._room).all():
+        if (old.length + new <= self._room).all():
             return
         kept = np.zeros(len(new), np.int64)
-        _evict(self.start, self.length, self.times, self.rows, horizon, kept)
-        room = np.where(kept + new > 0, 2 * (kept + new), 0)
-        start = np.cumsum(room) - room
-        times, ids = np.empty(int(room.sum()), np.int64), np.empty(int(room.sum()), np.int64)
-        _move(self.start, kept, self.times, self.rows, start, times, ids)
-        self.start, self.length, self._room, self.times, self.rows = start, kept, room, times, ids
+        _evict(old, horizon, kept)
+        self._room = room = np.where(kept + new > 0, 2 * (kept + new), 0)
+        self.arrays = _Arrays(np.cumsum(room) - room, kept, *(np.empty(int(room.sum()), np.int64) for _ in range(2)))
+        _move(old, self.arrays)
 
 
 def _divided(keys: Ints, workers: int, without: int) -> list[Ints]:
@@ -160,37 +167,40 @@ def _count(keys: Any, mask: Any, added: Any, new: Any) -> None:
 
 
 @compiled
-def _evict(start: Any, length: Any, times: Any, rows: Any, horizon: Any, kept: Any) -> None:
-    for key in range(len(start)):
-        to = start[key]
-        for i in range(start[key], start[key] + length[key]):
+def _evict(buffers: Any, horizon: Any, kept: Any) -> None:
+    times, rows = buffers.times, buffers.rows
+    for key in range(len(kept)):
+        first = to = buffers.start[key]
+        for i in range(first, first + buffers.length[key]):
             if times[i] >= horizon:
                 times[to], rows[to] = times[i], rows[i]
                 to += 1
-        kept[key] = to - start[key]
+        kept[key] = to - first
 
 
 @compiled
-def _move(start: Any, length: Any, times: Any, rows: Any, new_start: Any, new_times: Any, new_rows: Any) -> None:
-    for key in range(len(start)):
-        for i in range(length[key]):
-            new_times[new_start[key] + i] = times[start[key] + i]
-            new_rows[new_start[key] + i] = rows[start[key] + i]
+def _move(old: Any, new: Any) -> None:
+    for key in range(len(new.start)):
+        for i in range(new.length[key]):
+            new.times[new.start[key] + i] = old.times[old.start[key] + i]
+            new.rows[new.start[key] + i] = old.rows[old.start[key] + i]
 
 
 @compiled
-def _store(keys: Any, times: Any, mask: Any, added: Any, start: Any, length: Any, to_times: Any, to_rows: Any) -> None:
+def _store(keys: Any, times: Any, mask: Any, added: Any, buffers: Any) -> None:
     for row in added:
         key = keys[row & mask]
-        at = start[key] + length[key]
-        to_times[at], to_rows[at] = times[row & mask], row
-        length[key] += 1
+        at = buffers.start[key] + buffers.length[key]
+        buffers.times[at], buffers.rows[at] = times[row & mask], row
+        buffers.length[key] += 1
 
 
 @compiled
-def _scan(keys: Any, times: Any, mine: Any, done: Any, pre: Any, follow: Any, sort: Any, start: Any, length: Any,
-          in_times: Any, in_rows: Any, ops: Any, slots: Any, figures: Any) -> Any:
+def _scan(keys: Any, times: Any, mine: Any, done: Any, lengths: Any, sort: Any, buffers: Any, ops: Any, slots: Any,
+          figures: Any) -> Any:
     """Write the operations for the base tuples ``mine`` from ``done`` on: add each partner, emit, empty the slot."""
+    start, length, in_times, in_rows = buffers
+    pre, follow = lengths
     n = 0
     while done < len(mine):
         base = mine[done]

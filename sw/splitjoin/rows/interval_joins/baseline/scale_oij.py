@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +15,27 @@ import numpy.typing as npt
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 
-from .form import IntervalForm
-from .rows import StoredRows
+from ..form import IntervalForm
+from ..rows import StoredRows
+from ..sliding import Bases
+from ..state import FoldedBases, FoldState
+from ..times import IntervalLengths, before
 from .schedule import PARTITIONS, Schedule
-from .sliding import Bases
-from .state import FoldedBases, FoldState
 from .time_travel import LEVELS, TimeTravelIndex
-from .times import before, interval_lengths
 
 __all__ = ["ScaleOijEngine"]
 
 Ints = npt.NDArray[np.int64]
 
 _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
+
+
+class _Folded(NamedTuple):
+    """Of each worker and key: the times of the interval that is folded, and whether there is one."""
+
+    first: npt.NDArray[Any]
+    last: npt.NDArray[Any]
+    has: npt.NDArray[Any]
 
 
 class ScaleOijEngine:
@@ -51,13 +59,11 @@ class ScaleOijEngine:
     def __init__(self, form: IntervalForm, workers: int = 1, *, period: int = 1 << 16,
                  delta: float = 0.01, decay: float = 0.5):
         self._form, self._period = form, period  # S tuples from one schedule to the next
-        self._pre, self._follow = interval_lengths(form.query)
+        self._lengths = IntervalLengths.of(form.query)
         self.schedule = Schedule(workers, delta, decay)
         self._index = TimeTravelIndex(workers)
         self._states = [FoldState(form, empties=True) for _ in range(workers)]
-        # Of each worker and key: the interval that is folded, and whether there is one.
-        self._from, self._to = np.zeros((workers, 64), np.int64), np.zeros((workers, 64), np.int64)
-        self._folded = np.zeros((workers, 64), np.bool_)
+        self._folded = _Folded(*(np.zeros((workers, 64), kind) for kind in (np.int64, np.int64, np.bool_)))
         self._blocks = [(np.empty(self.block, np.int64), np.empty(self.block, np.int64)) for _ in range(workers)]
         self._visited = np.zeros(workers, np.int64)
         self._stored = self._kept = self._bases = self._noted = 0
@@ -87,9 +93,8 @@ class ScaleOijEngine:
         self._bases += len(bases.keys)
         for state in self._states:
             state.prepare(rows, slots)
-        while slots > self._from.shape[1]:
-            self._from, self._to, self._folded = (np.concatenate([a, np.zeros_like(a)], axis=1)
-                                                  for a in (self._from, self._to, self._folded))
+        while slots > self._folded.has.shape[1]:
+            self._folded = _Folded(*(np.concatenate([a, np.zeros_like(a)], axis=1) for a in self._folded))
         self._index.reserve(len(keys), slots)
         gone = self._evicted_before(int(bases.times[-1])) if len(bases.times) else None
         steps: list[Callable[[int], None]] = [
@@ -125,13 +130,12 @@ class ScaleOijEngine:
         return [order[a:b] for a, b in pairwise(ends.tolist())]
 
     def _work(self, worker: int, rows: StoredRows, bases: Bases, mine: Ints, out: FoldedBases) -> None:
-        index, done = self._index, 0
+        folded, done = _Folded(*(array[worker] for array in self._folded)), 0
         while done < len(mine):
             ops, slots = self._blocks[worker]
             done, n, visited = _travel(
-                bases.keys, bases.times, mine, done, self.incremental, self._pre, self._follow, self.schedule.teams,
-                self.schedule.sizes, index.head, index.next, index.times, index.rows, self._from[worker],
-                self._to[worker], self._folded[worker], ops, slots)
+                (bases.keys, bases.times), mine, done, self.incremental, self._lengths,
+                (self.schedule.teams, self.schedule.sizes), self._index.lists, folded, ops, slots)
             if not n:  # one base tuple has more operations than there is room for
                 self._blocks[worker] = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
                 continue
@@ -143,15 +147,15 @@ class ScaleOijEngine:
         """The time before which tuples are evicted as base tuples from ``now`` on cannot see them, but for half a
         window: intervals that workers have folded then seldom begin before it. None if that is not worthwhile yet.
         """
-        gone = before(now, self._pre + self._pre // 2)
-        soon = self._gone > int(_MIN) and before(now, self._pre) - self._gone < self._pre
+        gone = before(now, self._lengths.before + self._lengths.before // 2)
+        soon = self._gone > int(_MIN) and before(now, self._lengths.before) - self._gone < self._lengths.before
         return None if gone <= self._gone or soon else gone
 
     def _evict(self, worker: int, rows: StoredRows, gone: int) -> None:
         """Evict what ``worker`` has from before the time ``gone``."""
-        stale = np.flatnonzero(self._folded[worker] & (self._from[worker] < gone))
+        stale = np.flatnonzero(self._folded.has[worker] & (self._folded.first[worker] < gone))
         if len(stale):  # before their rows are forgotten
-            self._folded[worker, stale] = False
+            self._folded.has[worker, stale] = False
             self._states[worker].run(np.full(len(stale), 3, np.int64), stale, len(stale), rows,
                                      FoldedBases.empty(0, self._form))
         self._index.evict(worker, gone, np.ascontiguousarray(self.schedule.member[:, worker]))
@@ -191,12 +195,13 @@ def _choose(keys: Any, first: Any, teams: Any, sizes: Any, keyless: Any, members
 
 
 @compiled
-def _travel(keys: Any, times: Any, mine: Any, done: Any, incremental: Any, pre: Any, follow: Any, teams: Any,
-            sizes: Any, head: Any, following: Any, node_times: Any, node_rows: Any, old_from: Any, old_to: Any,
-            folded: Any, ops: Any, slots: Any) -> Any:
+def _travel(bases: Any, mine: Any, done: Any, incremental: Any, lengths: Any, schedule: Any, lists: Any, interval: Any,
+            ops: Any, slots: Any) -> Any:
     """Write the operations of one worker for its base tuples ``mine[done:]``, as far as there is room: how many are
     done, the number of operations, and the nodes that were read.
     """
+    (keys, times), (pre, follow), (teams, sizes), (old_from, old_to, folded) = bases, lengths, schedule, interval
+    head, following, node_times, node_rows = lists.head, lists.next, lists.times, lists.rows
     n, visited, room = np.int64(0), np.int64(0), len(ops)
     best_time, best_row = np.int64(0), np.int64(0)
     nodes = np.empty(teams.shape[1], np.int64)
