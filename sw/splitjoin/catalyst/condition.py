@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from splitjoin.lang import build, functions
@@ -83,6 +84,10 @@ def _case(parts: Sequence[Expr]) -> Expr:
     return functions.case(pairs[::2], pairs[1::2], last, "case")
 
 
+def _of_bits(op: str, parts: list[Expr]) -> Expr:
+    return functions.operation(op, parts, op)
+
+
 _MAKERS: Mapping[str, Callable[[list[Expr]], Expr]] = {
     "<=>": lambda p: build.not_(functions.distinct(p[0], p[1], "<=>"), "<=>"),
     "+": lambda p: build.arith("+", p[0], p[1], "+"), "-": lambda p: build.arith("-", p[0], p[1], "-"),
@@ -96,6 +101,11 @@ _MAKERS: Mapping[str, Callable[[list[Expr]], Expr]] = {
     "least": lambda p: functions.extreme("least", p, "least"),
     "coalesce": lambda p: functions.coalesce(p, "coalesce"), "in": lambda p: functions.in_(p[0], p[1:], "in"),
     "if": _case, "case": _case,
+    # By a positive constant.
+    "div": lambda p: build.remainder("div", p[0], p[1], "div"),
+    "mod": lambda p: build.remainder("mod", p[0], p[1], "mod"),
+    "pmod": lambda p: build.remainder("%", p[0], p[1], "pmod"), "/": lambda p: build.divide(p[0], p[1], "/"),
+    **{op: partial(_of_bits, op) for op in "&|^"},
 }
 
 
@@ -120,7 +130,7 @@ def _range(node: Sequence[Any], ranges: Ranges) -> tuple[int, int] | None:
     if not bits:
         return None
     known = [p for p in parts if p is not None]
-    if not known or (op in ("+", "-", "*") and len(known) < 2):
+    if not known or (op in ("+", "-", "*", "div", "mod", "pmod") and len(known) < 2):
         return None  # no value, or NULL
     if op in ("+", "-", "*"):
         (a, b), (c, d) = known
@@ -131,6 +141,13 @@ def _range(node: Sequence[Any], ranges: Ranges) -> tuple[int, int] | None:
             return None
         (a, b), (c, d) = known
         low, high = a - d, b - c
+    elif op in ("div", "mod", "pmod"):
+        (a, b), (by, _) = known
+        low, high = {"div": (-(-a // by) if a < 0 else a // by, -(-b // by) if b < 0 else b // by),
+                     "mod": (max(a, 1 - by) if a < 0 else 0, min(b, by - 1) if b > 0 else 0),
+                     "pmod": (0, by - 1)}[op]
+    elif op in ("&", "|", "^"):
+        low, high = -2**(bits - 1), 2**(bits - 1) - 1
     elif op in ("abs", "neg"):
         a, b = known[0]
         low, high = (-b, -a) if op == "neg" else (0 if a <= 0 <= b else min(abs(a), abs(b)), max(abs(a), abs(b)))

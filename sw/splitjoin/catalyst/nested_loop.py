@@ -182,11 +182,9 @@ def _arithmetic(op: str, kind: str, parts: list[Array]) -> tuple[Array, Array]:
         exact: Any = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply, "abs": _EXACT.abs,
                       "neg": _EXACT.minus}[op]
         return np.vectorize(exact, otypes=[object])(*parts), none
-    make: Callable[..., Array] = {"+": np.add, "-": np.subtract, "*": np.multiply, "abs": np.abs,
-                                  "neg": np.negative}[op]
     with np.errstate(all="ignore"):
-        result = make(*parts)
-    if kind in ("float", "double"):
+        result = _MADE[op](*parts)
+    if kind in ("float", "double") or op in _WITHIN:
         return result, none
     a, b = parts[0], parts[-1]
     least = np.iinfo(result.dtype).min
@@ -203,6 +201,15 @@ def _arithmetic(op: str, kind: str, parts: list[Array]) -> tuple[Array, Array]:
         product = int(np.broadcast_to(a, near.shape)[at]) * int(np.broadcast_to(b, near.shape)[at])
         bad[at] = not int(least) <= product < -int(least)
     return result, bad
+
+
+#: Operations on numbers; the divisors of whole numbers are positive constants.
+_MADE: Mapping[str, Callable[..., Array]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "abs": np.abs, "neg": np.negative, "mod": np.fmod,
+    "pmod": np.mod, "div": lambda a, b: (a - np.fmod(a, b)) // b, "&": np.bitwise_and, "|": np.bitwise_or,
+    "^": np.bitwise_xor}
+#: Those of whole numbers whose values fit the type of these.
+_WITHIN = ("div", "mod", "pmod", "&", "|", "^")
 
 
 def _less(a: Array, b: Array) -> Array:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from splitjoin import InputError
-from splitjoin.catalyst.condition import fits, keys
+from splitjoin.catalyst.condition import _range, fits, keys
 from splitjoin.catalyst.nested_loop import SideKeys, matched_pairs
 from splitjoin.catalyst.task import ExtensionTask
 from splitjoin.engines.golden import GoldenDevice
@@ -46,8 +46,18 @@ def _numbers(kind: str, depth: int) -> st.SearchStrategy[list[Any]]:
     inner = _numbers(kind, depth - 1)
     return st.one_of(inner, st.tuples(st.sampled_from("+-*"), st.just(kind), st.just(False), inner, inner).map(list),
                      st.tuples(st.sampled_from(["abs", "neg"]), st.just(kind), st.just(False), inner).map(list),
+                     *_parts(kind, inner),
                      st.tuples(st.sampled_from(["greatest", "least", "coalesce"]), st.just(kind), st.just(False), inner,
                                inner).map(list))
+
+
+def _parts(kind: str, of: st.SearchStrategy[list[Any]]) -> list[st.SearchStrategy[list[Any]]]:
+    """Quotients and remainders by constants, and operations on bits, of the numbers ``of``."""
+    if kind == "double":
+        return [of.map(lambda a: ["/", kind, False, a, ["lit", kind, (3.0).hex()]])]
+    by = st.integers(1, 7).map(lambda v: ["lit", kind, v])
+    return [st.tuples(st.sampled_from(["div", "mod", "pmod"]), st.just(kind), st.just(False), of, by).map(list),
+            st.tuples(st.sampled_from("&|^"), st.just(kind), st.just(False), _key(kind), _key(kind)).map(list)]
 
 
 def _conditions(depth: int) -> st.SearchStrategy[list[Any]]:
@@ -87,6 +97,9 @@ def test_integers_that_may_leave_their_type_are_found() -> None:
     product = ["*", "long", False, ["l", "long", 0], ["r", "long", 0]]
     assert fits(product, {("l", 0): (-2**31, 5), ("r", 0): (-9, 2**31)})
     assert not fits(product, {("l", 0): (-2**32, 5), ("r", 0): (-2**31, 9)})
+    for op, low, high in (("div", -2, 2), ("mod", -4, 4), ("pmod", 0, 6)):
+        part = [op, "long", False, ["l", "long", 0], ["lit", "long", 7]]
+        assert _range(part, {("l", 0): (-17 if op != "mod" else -4, 17 if op != "mod" else 4)}) == (low, high)
     cast = ["cast", "long", True, ["l", "integer", 0]]
     assert fits(["+", "long", True, cast, cast], {("l", 0): (-2**31, 2**31 - 1)})
 

@@ -188,7 +188,6 @@ def optimized(spark: SparkSession, text: str) -> str:
 @pytest.mark.parametrize(("text", "reason"), [
     ("SELECT 1 FROM l JOIN r ON l.x < r.x AND l.ts <= r.ts",
      r"does not bound the time by which a row of the left stream may be before its partner; add ts >= ts - INTERVAL …"),
-    ("SELECT 1 FROM l JOIN r ON l.ts BETWEEN r.ts - INTERVAL 1 MONTH AND r.ts", "a row of the left stream may be"),
     ("SELECT 1 FROM unmarked_l l JOIN r ON abs(l.x - r.x) < 3", "the left stream has no watermark; call withWatermark"),
     ("SELECT l.id FROM l JOIN r ON l.x < r.x",
      r"the condition does not bound \S*ts, the event time of the left stream"),
@@ -209,7 +208,7 @@ def test_hints_windows_and_days(spark: SparkSession) -> None:
     assert "splitjoin" not in optimized(spark, equal.format(""))
     assert "left 86400.001 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
     with settings(spark, spark__sql__session__timeZone="Europe/Berlin"):  # a day of 23 or 25 hours
-        assert "left 172800.001 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
+        assert "left 90000.0 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
     with settings(spark, spark__splitjoin__sql__explainOnly=True):
         assert "splitjoin" not in optimized(spark, f"SELECT 1 FROM l JOIN r ON {_BAND}")
     assert "splitjoin" not in optimized(spark, f"SELECT /*+ NO_SPLITJOIN */ 1 FROM l JOIN r ON {_BAND}")

@@ -21,7 +21,7 @@ final class ConditionShare {
       false, "GreaterThanOrEqual", false);
   /** Functions that rise with their operand, or with their first one and fall with the second. */
   private static final Set<String> RISES = Set.of("Cast", "Add", "DateAdd", "TimestampAddInterval", "TimeAdd",
-      "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero");
+      "IntegralDivide", "Divide", "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero");
   private static final Set<String> DIFFERENCES = Set.of("Subtract", "DateDiff", "SubtractTimestamps", "SubtractDates");
 
   private final AttributeSet left;
@@ -113,6 +113,9 @@ final class ConditionShare {
     } else if (DIFFERENCES.contains(name)) {
       sign(Scala.<Expression>list(e.children()).get(0), sign, signs);
       sign(Scala.<Expression>list(e.children()).get(1), -sign, signs);
+    } else if (name.equals("TimestampDiff")) { // from the first to the second
+      sign(Scala.<Expression>list(e.children()).get(0), -sign, signs);
+      sign(Scala.<Expression>list(e.children()).get(1), sign, signs);
     } else if (name.equals("UnaryMinus")) {
       sign(Scala.<Expression>list(e.children()).get(0), -sign, signs);
     } else {

@@ -2,6 +2,7 @@ package splitjoin;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
@@ -11,7 +12,9 @@ import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.TryEval;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
@@ -43,7 +46,9 @@ final class ConditionWriter {
       "In", "InSet", "Coalesce", "If", "CaseWhen", "Greatest", "Least", "Upper", "Lower", "Length", "Substring",
       "Concat",
       "StartsWith", "EndsWith", "Contains", "DateAdd", "DateSub", "DateDiff", "Year", "Month", "DayOfMonth", "Sqrt",
-      "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero");
+      "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero", "PreciseTimestampConversion",
+      "CollationKey", "GetStructField", "UnixSeconds", "UnixMillis", "UnixMicros");
+  private static final String COLLATION_KEY = "org.apache.spark.sql.catalyst.expressions.CollationKey";
 
   private final AttributeSet left;
   private final AttributeSet right;
@@ -112,7 +117,8 @@ final class ConditionWriter {
     switch (name) {
       case "UnaryMinus":
       case "Abs":
-        if (e.dataType() instanceof DecimalType || isNumber(e.dataType())) {
+        if (e.dataType() instanceof DecimalType || isNumber(e.dataType())
+            || e.dataType() instanceof DayTimeIntervalType) {
           return call(name.equals("Abs") ? "abs" : "neg", e, children);
         }
         break;
@@ -127,8 +133,42 @@ final class ConditionWriter {
       case "DateDiff":
         return call("datediff", e, children);
       case "SubtractTimestamps":
-        if (children.get(0).dataType() instanceof TimestampNTZType && e.dataType() instanceof DayTimeIntervalType) {
-          return call("-", e, children);
+        if (e.dataType() instanceof DayTimeIntervalType) {
+          return difference(e, children.get(0), children.get(1), "duration");
+        }
+        break;
+      case "TimestampDiff":
+        Long unit = TimeBounds.UNITS.get(Scala.text(e, "unit").toUpperCase(Locale.ROOT));
+        if (unit != null) {
+          return part("div", difference(e, children.get(1), children.get(0), "long"), unit);
+        }
+        break;
+      case "ExtractANSIIntervalDays":
+        return part("div", micros(e, children), TimeBounds.DAY);
+      case "ExtractANSIIntervalHours":
+        return part("div", part("mod", micros(e, children), TimeBounds.DAY), 3600 * TimeBounds.SECOND);
+      case "ExtractANSIIntervalMinutes":
+        return part("div", part("mod", micros(e, children), 3600 * TimeBounds.SECOND), 60 * TimeBounds.SECOND);
+      case "ExtractANSIIntervalSeconds":
+        return "[\"*\",\"decimal(8,6)\",false,[\"cast\",\"decimal(20,0)\",false," + part("mod", micros(e, children),
+            60 * TimeBounds.SECOND) + "],[\"lit\",\"decimal(6,6)\",\"0.000001\"]]";
+      case "IntegralDivide":
+      case "Remainder":
+      case "Pmod":
+        if (isPositive(children.get(1)) && isWhole(children.get(0).dataType()) && !tries(e)) {
+          return call(name.equals("IntegralDivide") ? "div" : name.equals("Pmod") ? "pmod" : "mod", e, children);
+        }
+        break;
+      case "Divide":
+        if (e.dataType() instanceof DoubleType && isPositive(children.get(1)) && !tries(e)) {
+          return call("/", e, children);
+        }
+        break;
+      case "BitwiseAnd":
+      case "BitwiseOr":
+      case "BitwiseXor":
+        if (isOfBits(e)) {
+          return call(name.equals("BitwiseAnd") ? "&" : name.equals("BitwiseOr") ? "|" : "^", e, children);
         }
         break;
       case "CaseWhen":
@@ -157,6 +197,55 @@ final class ConditionWriter {
       made.append(',').append(node(child));
     }
     return made.append(']').toString();
+  }
+
+  /** The time from {@code start} to {@code end} by the local clock, which Spark finds for each, as µs. */
+  private String difference(Expression e, Expression end, Expression start, String type) throws Untranslated {
+    StringBuilder made = new StringBuilder("[\"-\",\"").append(type).append("\",true");
+    for (Expression time : List.of(end, start)) {
+      boolean isLeft = time.references().subsetOf(left);
+      if (!isLeft && !time.references().subsetOf(right)) {
+        throw new Untranslated("a time that is computed of both sides, " + e.sql());
+      }
+      Expression local = time.dataType() instanceof TimestampNTZType ? time
+          : new Cast(time, TimestampNTZType$.MODULE$, ((TimeZoneAwareExpression) e).timeZoneId());
+      made.append(',').append(key(type.equals("duration") ? local : number(local), isLeft));
+    }
+    return made.append(']').toString();
+  }
+
+  /** The µs of an interval that is the difference of two times. */
+  private String micros(Expression e, List<Expression> children) throws Untranslated {
+    Expression interval = children.get(0);
+    List<Expression> times = Scala.list(interval.children());
+    if (!interval.getClass().getSimpleName().equals("SubtractTimestamps")) {
+      throw new Untranslated("a part of an interval that is no difference of two times, " + e.sql());
+    }
+    return difference(interval, times.get(0), times.get(1), "long");
+  }
+
+  private static String part(String op, String of, long unit) {
+    return "[\"" + op + "\",\"long\",false," + of + ",[\"lit\",\"long\"," + unit + "]]";
+  }
+
+  /** The whole number that Spark has for a time. */
+  private static Expression number(Expression time) {
+    return new PreciseTimestampConversion(time, time.dataType(), LongType$.MODULE$);
+  }
+
+  private static boolean isWhole(DataType type) {
+    return type instanceof IntegralType;
+  }
+
+  private static boolean isPositive(Expression e) {
+    return e instanceof Literal && ((Literal) e).value() instanceof Number
+        && ((Number) ((Literal) e).value()).doubleValue() > 0;
+  }
+
+  /** True of operations on bits of what Spark computes of one side. */
+  private boolean isOfBits(Expression e) {
+    return Scala.<Expression>list(e.children()).stream().allMatch(a -> a.references().subsetOf(left)
+        || a.references().subsetOf(right) || a.getClass().getSimpleName().startsWith("Bitwise") && isOfBits(a));
   }
 
   /** True if arithmetic of this node raises an error where its value does not fit its type. */
@@ -230,7 +319,7 @@ final class ConditionWriter {
 
   /** True for a cast that keeps each value, or gives the nearest float. */
   private static boolean isWidening(DataType from, DataType to) {
-    if (from.equals(to)) {
+    if (from.equals(to) || from instanceof DayTimeIntervalType && TranslatedJoin.hasSeconds(to)) {
       return true;
     }
     if (isNumber(from) && (to instanceof DoubleType || to instanceof LongType || to instanceof IntegerType
@@ -241,7 +330,9 @@ final class ConditionWriter {
         && !(from instanceof DoubleType)) && Cast.canUpCast(from, to);
   }
 
-  private String key(Expression e, boolean isLeft) throws Untranslated {
+  private String key(Expression of, boolean isLeft) throws Untranslated {
+    Expression e = of.dataType().getClass().getSimpleName().startsWith("TimeType") ? number(of)
+        : isCollated(of.dataType()) ? (Expression) Scala.make(List.of(COLLATION_KEY), of) : of;
     type(e.dataType());
     List<Expression> keys = isLeft ? leftKeys : rightKeys;
     List<String> errors = isLeft ? leftErrors : rightErrors;
@@ -269,6 +360,7 @@ final class ConditionWriter {
     if (name.equals("Cast")) {
       DataType from = Scala.<Expression>list(e.children()).get(0).dataType();
       mine = isWidening(from, e.dataType()) || from instanceof DateType && e.dataType() instanceof TimestampType
+          || from instanceof TimestampType && e.dataType() instanceof TimestampNTZType
           || !SQLConf.get().ansiEnabled() && isNumber(from) && isNumber(e.dataType()) && !raises(e);
     }
     if (!mine) {
@@ -280,6 +372,12 @@ final class ConditionWriter {
       }
     }
     return true;
+  }
+
+  /** True of texts whose order is not that of their bytes, for which Spark has keys with that order. */
+  private static boolean isCollated(DataType type) {
+    return type instanceof StringType && type.getClass().getSimpleName().startsWith("StringType")
+        && !type.equals(StringType$.MODULE$);
   }
 
   private static String literal(Literal e) {

@@ -14,6 +14,7 @@ public final class SplitJoinExtensions extends AbstractFunction1<SparkSessionExt
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectResolutionRule(session -> new SplitJoinHints());
     extensions.injectResolutionRule(session -> new StreamCheckpoints.Told(session));
+    extensions.injectPostHocResolutionRule(session -> new ImpliedBounds());
     // Behind the rules that push filters into joins, and before those that choose the order of joins by cost.
     extensions.injectPreCBORule(session -> new OffloadJoins(session.sparkContext()));
     extensions.injectPlannerStrategy(session -> new StreamNode.Strategy());

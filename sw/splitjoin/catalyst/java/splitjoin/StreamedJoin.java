@@ -1,6 +1,6 @@
 package splitjoin;
 
-import java.time.ZoneId;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -31,8 +31,6 @@ final class StreamedJoin {
     private final Set<ExprId> undelayed = new HashSet<>();
   }
 
-  private static final long SECOND = 1_000_000;
-  private static final long DAY = 86_400 * SECOND;
   private static final String DELAY = "spark.watermarkDelayMs";
   /** The columns that {@code splitjoin.spark.streaming.spread} gives. */
   private static final StructType PACKED = new StructType().add("group", IntegerType$.MODULE$)
@@ -65,8 +63,9 @@ final class StreamedJoin {
           boolean isKey = isKey(l, r);
           left = l;
           right = r;
-          leftBehind = length(back);
-          rightBehind = length(forth);
+          TimeBounds.Range range = new TimeBounds(l, r, List.of(join.left(), join.right())).of(join.condition().get());
+          leftBehind = length(back, range.low());
+          rightBehind = length(forth, range.high());
           leftKept = isKey ? 0 : back;
           rightKept = isKey ? 0 : forth;
           return;
@@ -85,20 +84,18 @@ final class StreamedJoin {
   private List<Attribute> times(LogicalPlan side, String name) throws ConditionWriter.Untranslated {
     List<Attribute> found = new ArrayList<>();
     String other = "";
-    for (Attribute a : Scala.<Attribute>list(side.output())) {
-      if (a.metadata().contains(DELAY) && a.dataType() instanceof TimestampType) {
-        if (query.undelayed.contains(a.exprId())) {
-          other = a.sql();
-        } else {
-          found.add(a);
-        }
+    for (Attribute a : marked(side)) {
+      if (query.undelayed.contains(a.exprId())) {
+        other = a.sql();
+      } else {
+        found.add(a);
       }
     }
     if (found.isEmpty() && !other.isEmpty()) {
       throw new ConditionWriter.Untranslated("the " + name + " stream is joined rows, which were joined by another time "
           + "than " + other + "; bound that one");
     }
-    String marked = marked(side);
+    String marked = lost(side);
     if (found.isEmpty() && marked != null) { // nothing reads it, so Spark has left it out
       throw new ConditionWriter.Untranslated("the condition does not bound " + marked + ", the event time of the " + name
           + " stream, from both sides by times of the other one");
@@ -110,12 +107,19 @@ final class StreamedJoin {
     return found;
   }
 
+  /** The columns with a watermark. */
+  static List<Attribute> marked(LogicalPlan side) {
+    List<Attribute> found = new ArrayList<>(Scala.<Attribute>list(side.output()));
+    found.removeIf(a -> !a.metadata().contains(DELAY) || !(a.dataType() instanceof TimestampType));
+    return found;
+  }
+
   /** A column below with a watermark, or null. */
-  private static String marked(LogicalPlan plan) {
+  private static String lost(LogicalPlan plan) {
     if (plan instanceof EventTimeWatermark) {
       return ((EventTimeWatermark) plan).eventTime().sql();
     }
-    return Scala.<LogicalPlan>list(plan.children()).stream().map(StreamedJoin::marked).filter(m -> m != null).findFirst()
+    return Scala.<LogicalPlan>list(plan.children()).stream().map(StreamedJoin::lost).filter(m -> m != null).findFirst()
         .orElse(null);
   }
 
@@ -124,18 +128,19 @@ final class StreamedJoin {
    * {@code time} may be behind {@code other} in a pair; null without bound.
    */
   private Long kept(Attribute time, Attribute other) {
-    scala.Option<Object> found = StreamingJoinHelper.getStateValueWatermark(
-        AttributeSet.fromAttributeSets(Scala.seq(time.references())),
-        AttributeSet.fromAttributeSets(Scala.seq(other.references())), of.join.condition(),
-        scala.Option.apply((Object) 0L));
+    scala.Option<Object> found = evicted(of.join.condition(), time, other);
     return found.isEmpty() ? null : -1000 * (Long) found.get(); // from milliseconds, rounded up
   }
 
-  /** The length of a window in which all pairs are. */
-  private static long length(long kept) {
-    boolean isFixed = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS).getRules().isFixedOffset();
-    // A day of an INTERVAL may have some hours more or less than 24.
-    return Math.max(0, Math.abs(kept) >= DAY / 2 && !isFixed ? kept + DAY : kept);
+  /** The times at which Spark evicts rows at the watermark 0, in ms, by its own analysis of a condition. */
+  static scala.Option<Object> evicted(scala.Option<Expression> condition, Attribute time, Attribute other) {
+    return StreamingJoinHelper.getStateValueWatermark(AttributeSet.fromAttributeSets(Scala.seq(time.references())),
+        AttributeSet.fromAttributeSets(Scala.seq(other.references())), condition, scala.Option.apply((Object) 0L));
+  }
+
+  /** The length of a window in which all pairs are: Spark may evict rows that could yet meet one. */
+  private static long length(long kept, BigDecimal bound) {
+    return Math.max(Math.max(0, kept), bound == null ? kept + TimeBounds.DAY : bound.abs().longValueExact());
   }
 
   /** True if the times are equal in each pair: Spark then evicts rows by them alone. */

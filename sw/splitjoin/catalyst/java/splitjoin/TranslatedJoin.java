@@ -86,6 +86,12 @@ final class TranslatedJoin {
     }
   }
 
+  /** True for an interval of days and times that keeps seconds. */
+  static boolean hasSeconds(DataType type) {
+    return type instanceof DayTimeIntervalType
+        && ((DayTimeIntervalType) type).endField() == DayTimeIntervalType$.MODULE$.SECOND();
+  }
+
   /** The place of {@code e} in {@code columns}, to which it is added if it is not there. */
   static int place(List<Expression> columns, Expression e) {
     for (int n = 0; n < columns.size(); n++) {
