@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from bench.record import Recorder
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 

@@ -139,16 +139,14 @@ def first_result(out: Recorder, user: str) -> None:
         folder = Path(name)
         for side, table in tables(rows).items():
             pq.write_table(table, folder / f"{side}.parquet")
-        # Users' first results do not wait for a compiler; those of the other benchmarks do.
-        caches = {"SPLITJOIN_CACHE": f"{folder}/cache", "SPLITJOIN_COMPILE": "background",
-                  "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+        caches = {"SPLITJOIN_CACHE": f"{folder}/cache", "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
         (folder / "cache").mkdir(mode=0o700)
         for caching in ("cold", "warm"):
             found = run([sys.executable, *words], folder, caches, orphans=True)
             config = {"user": user, "cache": caching}
             how = "of a new process, its imports included; cold: an empty cache"
             out.add("first_result_cpu_seconds", found.cpu, "s", config,
-                    f"CPU time of all processes, compilation in the background too, {how}")
+                    f"CPU time of all processes, {how}")
             out.add("first_result_caller_cpu_seconds", found.own, "s", config,
                     f"CPU time without processes that go on when the command has ended, {how}")
             out.add("first_result_seconds", found.wall, "s", config, f"wall time on a machine in use, {how}")

@@ -122,8 +122,8 @@ def measure(out: Recorder, gpu: Gpu, quick: bool) -> None:
         seconds, _ = kernel_seconds(gpu, bits)
         rate[bits] = BATCH * 2.0**bits / seconds / 1e12
         out.add("kernel_rate", rate[bits], "Tcmp/s", {"gpu": name, "window": f"2^{bits}", "probes": BATCH}, KERNEL)
-    devices: dict[str, Device] = {"gpu": GpuDevice(), "cpu": CpuDevice(compiling="first"),
-                                  "cpu, nested": CpuDevice(engine="nested", compiling="first")}
+    devices: dict[str, Device] = {"gpu": GpuDevice(), "cpu": CpuDevice(),
+                                  "cpu, nested": CpuDevice(engine="nested")}
     for bits in BITS[:2] if quick else BITS:
         for window, text in ((f"ROWS {1 << bits}", f"ROWS 2^{bits}"), (f"RANGE {(1 << bits) - 1}", f"RANGE 2^{bits}")):
             for label, device in devices.items():

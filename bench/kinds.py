@@ -47,7 +47,7 @@ def by_splitjoin(r: pa.Table, s: pa.Table, width: int, kind: str) -> Callable[[]
 
     how, direction = KINDS[kind]
     return lambda: len(splitjoin.join(r, s, on="r.k = s.k", window=f"RANGE {width}", time="ts", how=how,
-                                      direction=direction, device=CpuDevice(threads=1, compiling="first")))
+                                      direction=direction, device=CpuDevice(threads=1)))
 
 
 def by_duckdb(r: pa.Table, s: pa.Table, width: int, kind: str) -> Callable[[], int] | None:

@@ -17,8 +17,8 @@ from bench.shared import tables
 
 STEP = 1_024
 WAYS: dict[str, Callable[[splitjoin.StreamJoin, int], object]] = {
-    "move": lambda session, window: session.move("cpu", threads=1, compiling="first"),
-    "restart": lambda session, window: session.restart("cpu", threads=1, compiling="first"),
+    "move": lambda session, window: session.move("cpu", threads=1),
+    "restart": lambda session, window: session.restart("cpu", threads=1),
     "window": lambda session, window: session.window(f"RANGE {window - 1}")}
 
 
@@ -26,7 +26,7 @@ def batches(r: pa.Table, s: pa.Table, window: int, way: str | None, at: int) -> 
     """CPU seconds of each batch, and of the change in front of batch ``at``."""
     query = splitjoin.query(r.schema, s.schema, on="abs(r.x - s.y) <= 20", window=f"RANGE {window}", time="ts")
     taken, change = list[float](), 0.0
-    with splitjoin.open(query, threads=1, compiling="first") as session:
+    with splitjoin.open(query, threads=1) as session:
         for n in range(len(r) // STEP):
             if n == at and way is not None:
                 begin = time.process_time()

@@ -37,7 +37,7 @@ def run(condition: str, order: str, late: int, step: int, n: int) -> tuple[float
     query = splitjoin.query(r.schema, s.schema, on=condition, window=f"RANGE {WINDOW}", time="ts", order=order)
     lateness: dict[str, Any] = {"lateness": late} if late else {}
     delays = [np.empty(0)]
-    with splitjoin.open(query, "cpu", select=["ts_r", "ts_s"], threads=1, compiling="first", **lateness) as session:
+    with splitjoin.open(query, "cpu", select=["ts_r", "ts_s"], threads=1, **lateness) as session:
         begin = time.process_time()
         for at in range(0, n, step):
             session.push_r(r.slice(at, step))

@@ -208,7 +208,7 @@ def on_cpu(out: Recorder, mix: Mix, threads: int, window: int) -> None:
     """
     given = made(mix, 3 * window, window)
     whole = arrivals(given.query, given.r, given.s)
-    with CpuDevice(engine="nested", threads=threads, compiling="first").open(given.query) as session:
+    with CpuDevice(engine="nested", threads=threads).open(given.query) as session:
         before, rest = whole.split(window)
         assert rest is not None
         session.push(before)

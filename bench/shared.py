@@ -43,7 +43,7 @@ def condition(number: int) -> str:
 def shared(q: int, r: pa.Table, s: pa.Table, *, common: bool) -> tuple[float, float, int]:
     """CPU seconds of the pushes and of the polls, and the bytes of the rows that the joins keep in the end."""
     pushing = polling = 0.0
-    options = {"threads": 1, "compiling": "first"}
+    options = {"threads": 1}
     with splitjoin.share(r.schema, s.schema, time="ts") as streams:
         if common:
             join = streams.common_join(on=[condition(n) for n in range(q)], window=f"RANGE {WINDOW}", **options)
@@ -68,7 +68,7 @@ def single(q: int, r: pa.Table, s: pa.Table) -> float:
     total = 0.0
     for n in range(q):
         query = splitjoin.query(r.schema, s.schema, on=condition(n), window=f"RANGE {WINDOW}", time="ts")
-        with splitjoin.open(query, threads=1, compiling="first") as session:
+        with splitjoin.open(query, threads=1) as session:
             begin = time.process_time()
             for at in range(0, len(r), STEP):
                 session.push_r(r.slice(at, STEP))

@@ -129,7 +129,6 @@ def main() -> None:
               "spark.sql.shuffle.partitions": "4"}
     if options.quick or options.rows:
         config["spark.splitjoin.sql.minComparisons"] = str(n * m // (12 if options.quick else PACKED))
-    os.environ.pop("SPLITJOIN_COMPILE", None)  # workers begin as those of users do
     with tempfile.TemporaryDirectory() as name:
         if options.first:
             (Path(name) / "cache").mkdir()

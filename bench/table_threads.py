@@ -112,7 +112,6 @@ def main() -> None:
     options.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="numbers of threads")
     chosen = options.parse_args()
     threads = sorted(chosen.threads)
-    os.environ["SPLITJOIN_COMPILE"] = "first"
     os.environ["POLARS_MAX_THREADS"] = str(threads[-1])
     for rows in (200_000,) if chosen.quick else sorted({n for sizes in CASES.values() for n in sizes}):
         for join, sizes in CASES.items():

@@ -10,7 +10,6 @@ the speed-up by the clock stands beside it.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -78,7 +77,7 @@ def session(streams_of: Callable[[int], tuple[pa.Table, pa.Table]], on: str, win
         if unsorted:
             opened = splitjoin.open_unsorted(query, lateness=1, threads=threads, engine=engine)
         else:
-            opened = splitjoin.open(query, engine=engine, threads=threads, compiling="first")
+            opened = splitjoin.open(query, engine=engine, threads=threads)
         at = 0
 
         def push(rows: int = half) -> int:
@@ -170,7 +169,6 @@ def main() -> None:
     parser = options_of(__doc__ or "")
     parser.add_argument("--only", default="", metavar="TEXT", help="measure the forms with this in their names")
     options = parser.parse_args()
-    os.environ["SPLITJOIN_COMPILE"] = "first"
     for name, make in forms(200_000 if options.quick else ROWS).items():
         if options.only in name:
             out = Recorder("thread_forms", quick=options.quick, part=name)

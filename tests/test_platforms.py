@@ -38,7 +38,6 @@ print(json.dumps(found))
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SPLITJOIN_COMPILE", "background")
     return tmp_path
 
 

@@ -20,7 +20,6 @@ from .network import Network
 from .service import service
 from .sessions import common_join, ended, session, shared
 from .teams import team
-from .tiers import tiers
 
 __all__ = ["SUBJECTS", "Failure", "Subject", "run"]
 
@@ -60,7 +59,6 @@ SUBJECTS = {
     "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),
     "link": Subject(link, tuple(f"sw/splitjoin/link/{name}.py" for name in ("transport", "endpoint", "daemon/server")),
                     jumps=False),
-    "tiers": Subject(tiers, tuple(f"sw/splitjoin/engines/cpu/{name}.py" for name in ("tiered", "compilation"))),
     "team": Subject(team, ("sw/splitjoin/engines/compiled/helpers.py",)),
 }
 

@@ -11,9 +11,6 @@ from types import ModuleType
 import pytest
 
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu import compilation
-from splitjoin.engines.cpu.compilation import Compilation
-from splitjoin.engines.cpu.tiered import TieredSession
 from splitjoin.link.daemon.client import DaemonSession
 from splitjoin.link.daemon.leases import Leases
 from splitjoin.link.daemon.server import Connection
@@ -87,13 +84,6 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     at_length("link", HostEndpoint, "_take", "done <= sum(request.sent is not None for request in self._pending)",
               "True", _MANY),
     ("link", LinkTransport, "_step", "about is not None and about.session != self._session", "False", _ENOUGH),
-    # Tuples that two tiers count, results that both give, row ids from anew, and more processes than may compile.
-    ("tiers", TieredSession, "_move", "self._replayed = made.counters()",
-     "self._replayed = dict.fromkeys(made.counters(), 0)", _ENOUGH),
-    ("tiers", TieredSession, "_move", "made.poll()", "pass", _ENOUGH),
-    ("tiers", TieredSession, "_keep", "self._before = ends", "pass", _ENOUGH),
-    ("tiers", compilation, "_start_child", "len(_children) >= _SLOTS", "False", _ENOUGH),
-    ("tiers", Compilation, "is_done", "self.is_known", "False", _ENOUGH),
     # Helpers whose outcomes are not counted, or lost.
     ("team", Team, "run", "begun -= 1", "pass", _ENOUGH),
     ("team", Team, "run", "failed.append(error)", "pass", _ENOUGH),

@@ -5,7 +5,6 @@ C++, whatever characters they hold; and answers are right.
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +16,7 @@ from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.cli import main
 from splitjoin.engines.compiled import jit
-from splitjoin.engines.cpu import CpuDevice, residual as expression_kernel
+from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -60,12 +59,8 @@ def test_python_has_nothing_of_a_query(name: str, kind: str, monkeypatch: pytest
         loaded.append(text)
         return real(text)
 
-    # With it come all that load kernels, lest they import what stands in below.
-    import_module("splitjoin.engines.cpu.compiled_session")
     real = jit.load
-    for module in [m for m in vars(splitjoin.engines.cpu).values() if getattr(m, "load", None) is real]:
-        monkeypatch.setattr(module, "load", load)
-    monkeypatch.setattr(expression_kernel, "load", load)
+    monkeypatch.setattr(jit, "load", load)
     r, s = tables(name)
     on = CONDITIONS[kind].format(x=quoted(name), t=quoted(f"{name}t"), literal=quoted(name, "'"))
     # Slices are for sessions, which compile what C++ has no loop for: expressions over both streams.

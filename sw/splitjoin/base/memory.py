@@ -42,14 +42,18 @@ def available_memory() -> int:
     for limits in (_system, _control_groups, _address_space):
         try:
             found += [free - min(most // _RESERVED, _MOST_RESERVED) for free, most in limits()]
-        except (OSError, ValueError, ImportError):  # not on this system, or no limit
+        except (OSError, ValueError, LookupError, ImportError):  # not on this system, or no limit
             continue
     return max(0, min(found))
 
 
 def _system() -> list[tuple[int, int]]:
     """The bytes that are free, and those of the system."""
-    import psutil  # here, as small results never ask
+    if sys.platform == "linux":
+        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+        told = {words[0]: 1024 * int(words[1]) for words in lines}
+        return [(told["MemAvailable:"], told["MemTotal:"])]
+    import psutil  # of other systems alone
 
     memory = psutil.virtual_memory()
     return [(int(memory.available), int(memory.total))]
@@ -74,10 +78,19 @@ def _address_space() -> list[tuple[int, int]]:
     """The bytes of addresses that the process's limit leaves, and the limit."""
     import resource  # not on Windows
 
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return [] if soft == resource.RLIM_INFINITY else [(soft - _used_addresses(), soft)]
+
+
+def _used_addresses() -> int:
+    """The bytes of this process's address space that are in use. Raises `OSError` where the system does not tell."""
+    if sys.platform == "linux":
+        import resource
+
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     import psutil
 
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return [] if soft == resource.RLIM_INFINITY else [(soft - int(psutil.Process().memory_info().vms), soft)]
+    return int(psutil.Process().memory_info().vms)
 
 
 def check_memory(pairs: int, need: int) -> None:

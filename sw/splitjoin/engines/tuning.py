@@ -39,23 +39,18 @@ class Tuning:
         choice_arrivals: Arrivals, beside 16 windows, after which the engine chooses its method again.
         check_arrivals: Arrivals after which it checks, at the earliest, whether an index compares more than predicted.
         review_pairs: Pairs after which it checks whether interval tests ahead of a residual pay.
-        interpreted_pairs: Pairs of which NumPy evaluates a condition before it is compiled, which takes about as long.
+        interpreted_pairs: Pairs of which NumPy evaluates what is no test, until numba compiles it, which takes as long.
         numpy_pairs: Pairs that NumPy evaluates at once; from 1 on.
-        zone_candidates: Candidates of a probe by one key, on average, from which on NumPy tries zone maps.
         verified: Candidates in a part of a batch whose residual is evaluated together; from 1 on.
         verified_first: Arrivals of the first such part; from 1 on.
         verified_limit: Candidates that a part may have at most, if tests let everything through; from 1 on.
         schedule_arrivals: Tuples of S after which engine "scale-oij" divides the keys among its threads anew; fewer
             for a job with fewer tuples; from 1 on.
         range_rows: Rows of a table whose least and greatest values are kept together; from 1 on.
-        first_batch: Arrivals of the first batch that NumPy joins while loops are compiled; from 1 on.
         table_share: Nanoseconds of work of a join of whole tables for each further thread; above 0.
         table_rows: Rows of a slice of a table, whose columns and codes stay in the second-level cache; from 1 on.
         table_pairs: Candidates of a join of whole tables that are evaluated together; from 1 on.
         table_part: Rows of R for each thread that looks for their nearest partners, at least; from 1 on.
-        loading_seconds: Seconds that a process needs to load numba and a query's compiled loops; NumPy joins meanwhile.
-        compiling_seconds: Seconds that NumPy takes for a query whose loops were never compiled, from which on another
-            process compiles them, for some ten seconds; 0 to begin at once.
     """
 
     batch: int = 1 << 16
@@ -76,19 +71,15 @@ class Tuning:
     review_pairs: int = 1 << 24
     interpreted_pairs: int = 1 << 23
     numpy_pairs: int = 1 << 18
-    zone_candidates: int = 64
     verified: int = 1 << 20
     verified_first: int = 1024
     verified_limit: int = 1 << 27
     schedule_arrivals: int = 1 << 16
     range_rows: int = 4096
-    first_batch: int = 4096
     table_share: float = 1_000_000.0
     table_rows: int = 1 << 16
     table_pairs: int = 1 << 21
     table_part: int = 1 << 17
-    loading_seconds: float = 0.5
-    compiling_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -104,7 +95,6 @@ class Tuning:
                 raise DeviceError(f"{field.name} of Tuning must be a number {asked}, not {value!r}")
 
 
-_FROM_ZERO = ("slack", "grid_spare", "choice_arrivals", "check_arrivals", "review_pairs", "interpreted_pairs",
-              "zone_candidates", "loading_seconds", "compiling_seconds")
+_FROM_ZERO = ("slack", "grid_spare", "choice_arrivals", "check_arrivals", "review_pairs", "interpreted_pairs")
 #: What sessions take if the user gives nothing else.
 DEFAULTS = Tuning()

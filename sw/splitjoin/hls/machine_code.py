@@ -32,7 +32,8 @@ def jit(fn: Any) -> Callable[..., Any]:
     try:
         import numba
     except ModuleNotFoundError as error:
-        raise ToolError("splitjoin.hls.jit needs the Python package 'numba', which is not installed") from error
+        raise ToolError("splitjoin.hls.jit needs the Python package 'numba', which is not installed; pip install "
+                        "numba") from error
     space: dict[str, Any] = {"np": np}
     exec(_source(kernel), space)  # the text below, of operations alone
     loop = numba.njit(space["loop"])

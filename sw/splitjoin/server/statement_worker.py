@@ -21,7 +21,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import psutil
 import pyarrow as pa
 import pyarrow.ipc
 
@@ -52,7 +51,7 @@ def main() -> None:
         _run({"sql": "SELECT max(x) FROM t", "tables": [["t", []]], "memory": memory}, [pa.table({"x": [1]})],
              io.BytesIO())  # loads what statements need, which then is no part of their memory
         _send(send, END, b"{}")
-        before = psutil.Process().memory_info().vms
+        before = _addresses()
         limits = {resource.RLIMIT_AS: before + memory, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
         for kind, most in limits.items():
             resource.setrlimit(kind, (most, most))
@@ -64,10 +63,16 @@ def main() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
             said, again = _run(request, rest, send)
             del rest
-            again = again and psutil.Process().memory_info().vms - before < memory // 4
+            again = again and _addresses() - before < memory // 4
             _send(send, END, json.dumps({"error": said, "again": again}).encode())
             if not again:
                 return
+
+
+def _addresses() -> int:
+    """The bytes of this process's address space that are in use."""
+    with open("/proc/self/statm") as told:
+        return int(told.read().split()[0]) * resource.getpagesize()
 
 
 def _run(request: dict[str, Any], rest: list[pa.Table], send: BinaryIO) -> tuple[str | None, bool]:

@@ -14,7 +14,7 @@ import pytest
 
 from splitjoin import CapacityError, join, open as open_stream, query
 from splitjoin.base import memory
-from splitjoin.engines.cpu import CpuDevice, compiled_session, session as sessions
+from splitjoin.engines.cpu import CpuDevice, session as cpu_session
 from splitjoin.engines.tuning import Tuning
 from splitjoin.rows import whole
 
@@ -44,7 +44,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_matches_that_do_not_fit_are_refused_before_they_are_gathered(
         way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     on, device = CONDITIONS[way]
-    monkeypatch.setattr(compiled_session, "gather", lambda *_: pytest.fail("items were made"))
+    monkeypatch.setattr(cpu_session, "gather", lambda *_: pytest.fail("items were made"))
     with pytest.raises(CapacityError, match=(
             r"^the result must fit into memory, but at [\d,]+ pairs it needs \d+ MiB more and 1 MiB are free; "
             r"write it to a file with to='OUT.parquet', use a shorter window or a tighter condition, or take the "
@@ -87,9 +87,9 @@ def test_memory_errors_of_numpy_are_translated(where: str, monkeypatch: pytest.M
         raise MemoryError
 
     if where == "_batch":
-        monkeypatch.setattr(compiled_session, "gather", fail)
+        monkeypatch.setattr(cpu_session, "gather", fail)
     else:
-        monkeypatch.setattr(sessions.np, "concatenate", fail)
+        monkeypatch.setattr(cpu_session.np, "concatenate", fail)
     with pytest.raises(CapacityError, match="pairs memory ran out; write it to a file"):
         join(T.slice(0, 10), T.slice(0, 10), on="r.x = s.x", window="ROWS 10", order="outer(7)")
 

@@ -1,4 +1,4 @@
-"""Tells if numba, which compiles loops, is installed. Without it the CPU engine joins by NumPy alone."""
+"""Tells if numba is installed, which compiles expressions, user-defined aggregates and kernels of the GPU."""
 
 from __future__ import annotations
 

@@ -6,15 +6,12 @@ its arrays lie. The loops that threads run are those of ``loops/threads.hpp``, w
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from .store import aligned
 
-__all__ = ["entry_address", "make_board"]
+__all__ = ["make_board"]
 
 #: Words of a board, of those that tests look at: the threads inside; helpers that look, or were called to; how often
 #: all were dismissed; helpers that shall leave.
@@ -27,16 +24,3 @@ def make_board() -> npt.NDArray[np.int64]:
     board = aligned(_WORDS, np.int64)
     board[:] = 0
     return board
-
-
-@lru_cache(maxsize=256)
-def entry_address(function: Any) -> int:
-    """The address of numba's ``function``, which takes a thread's number and a block's address, and gives 1; 0 stands
-    for an exception, which numba prints.
-    """
-    from numba import int64
-
-    function.compile((int64, int64))
-    made = function.overloads[int64, int64]
-    found: int = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
-    return found

@@ -6,54 +6,27 @@ an entry with a block that is divided into parts: it takes the number of a part 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiled import intrinsics
-from ..compiled.handover import entry_address
 from ..compiled.helpers import Team
-from ..compiled.jit import digest, load
 from ..compiled.store import ReusedArrays
 from ..device import ITEM
 from ..loops import address_of, entries
 from .tickets import make_control
 
-__all__ = ["BLOCK_READERS", "TASK_FIELDS", "Block", "Field", "Job", "entry_of", "library_entry", "run_jobs",
-           "unpacking"]
+__all__ = ["TASK_FIELDS", "Block", "Field", "Job", "library_entry", "run_jobs"]
 
 Array = npt.NDArray[Any]
 
-#: What reads the numbers of a block: an integer, and arrays of one and two dimensions.
-_READERS = ("load_int64", "vector_at", "matrix_at")
 #: The letters of types of elements in the library (`splitjoin.engines.loops.Loop`).
 _LETTERS = {"u1": "b", "u2": "h", "u4": "l", "u8": "u", "i1": "a", "i2": "j", "i4": "s", "i8": "i", "f4": "f",
             "f8": "d", ITEM.str[1:]: "t"}
-#: The import of sources that unpack a block.
-BLOCK_READERS = f"from splitjoin.engines.compiled.intrinsics import {', '.join(_READERS)}"
-
-_ENTRY = '''import numpy as np
-{readers}
-from splitjoin.engines.compiled.jit import compiled
-from splitjoin.engines.device import ITEM
-from {module} import {name}
-
-# Made for functions of digest {digest}.
-
-
-@compiled
-def entry(number, block):
-    {unpack}
-    {body}
-    return 1
-'''
-
 
 @dataclass(frozen=True)
 class Field:
@@ -70,25 +43,6 @@ class Field:
     def type(self) -> np.dtype[Any]:
         """The type of the array's entries."""
         return ITEM if self.kind == "ITEM" else np.dtype(self.kind)
-
-    @property
-    def source(self) -> str:
-        """The type as compiled code names it."""
-        return "ITEM" if self.kind == "ITEM" else f"np.{self.kind}"
-
-
-def unpacking(fields: Sequence[Field], body: str, indent: int = 4) -> str:
-    """The source that makes variables of ``fields`` from ``block``, an address; it needs `BLOCK_READERS`. Fields whose
-    names are not in ``body``, the source behind it, are left out, as each takes the compiler some time.
-    """
-    lines, at, used = [], 0, set(re.findall(r"\w+", body))
-    for field in fields:
-        if field.name in used:
-            read = f"{_READERS[field.dimensions]}(block, {at}"
-            lines.append(f"{field.name} = {read}, {field.source})" if field.dimensions else f"{field.name} = {read})")
-        at += field.dimensions + 1
-    return f"\n{' ' * indent}".join(lines)
-
 
 class Block:
     """The block of ``fields``. It keeps the arrays that it names.
@@ -139,17 +93,6 @@ class Block:
         """`put` each."""
         for name, value in values:
             self.put(name, value)
-
-
-def entry_of(function: Any, fields: Sequence[Field], *modules: ModuleType, body: str = "") -> int:
-    """The address of the entry that calls the compiled ``function`` of ``number``, a thread's or a part's, and of all
-    ``fields``; or that does what ``body`` says. The machine code depends on ``modules``.
-    """
-    name = function.__name__
-    body = body or f"{name}(number, {', '.join(f.name for f in fields)})"
-    return entry_address(load(_ENTRY.format(
-        module=function.__module__, name=name, unpack=unpacking(fields, body), digest=digest(intrinsics, *modules),
-        body=body, readers=BLOCK_READERS)).entry)
 
 
 @cache

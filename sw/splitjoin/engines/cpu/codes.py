@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,10 @@ from splitjoin.plan.plan import Plan
 from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
 
 from ..compiled.helpers import Team
-from ..compiled.jit import load
 from ..compiled.store import ReusedArrays
-from ..loops import entries, loops
-from .bands import bands_source
-from .block import Block, Field, Job, entry_of, run_jobs
+from ..loops import address_of, entries, loops
+from .bands import band_words
+from .block import Block, Field, Job, run_jobs
 
 __all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
 
@@ -40,7 +38,7 @@ Array = npt.NDArray[Any]
 _INTEGERS = frozenset((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
 _FLOATS = frozenset((pa.float32(), pa.float64()))
 #: Kinds of the library's loops (``codes.hpp``); what tells unsigned integers from others by their bytes.
-_EXACT, _WIDE, _ORDER, _UNIT, _UNSIGNED = 0, 1, 2, 3, 16
+_EXACT, _WIDE, _ORDER, _UNIT, _BANDS, _UNSIGNED = 0, 1, 2, 3, 4, 16
 _OP = {"<": -2, "<=": -1, "=": 0, ">=": 1, ">": 2}
 
 
@@ -67,7 +65,7 @@ class LaneCoder:
         self._plan = plan
         self._texts = Texts()
         self._lock, self._reused = threads.lock(), ReusedArrays()
-        self._bands = self._compile()
+        self._bands = self._float_bands()
         # What does not depend on values is known before the first batch, as small batches come often.
         self._columns: dict[str, list[tuple[str, frozenset[pa.DataType]] | None]] = {
             side: [_plain(slot.key) for slot in plan.slots(side)] for side in SIDES}
@@ -113,10 +111,10 @@ class LaneCoder:
                 for c, op in ((c_low, 1), (c_high, -1)):
                     _exact_bounds(v, mine, 1, c, op, least, most, offset, low, high)
             else:
-                if (j, side) in self._bands and v.values.dtype.kind == "f":
-                    self._bands[j, side][0](v.values, low, high)
-                    if not v.valid.all():
-                        low[~v.valid], high[~v.valid] = np.iinfo(low.dtype).max, 0
+                if (bands := self._bands.get((j, side))) is not None and v.values.dtype.kind == "f":
+                    found = np.empty((2, n), np.uint64)
+                    loops()["band_bounds"](np.ascontiguousarray(v.values, np.float64), bands, *found)
+                    _narrow_to(found[0], found[1], v, test.key, low, high)
                     relations = tuple(relation for relation in relations if not isinstance(relation, FloatBand))
                 for relation in relations:
                     self._narrow(side, relation, v, keys[test.mine], test.own, test.key, low, high)
@@ -169,9 +167,10 @@ class LaneCoder:
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key),
                                          _ORDER,
                                          (*order, np.uint64(test.low.of(1)[0])), holes))
-            elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in relations):
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], (),
-                                         holes))
+            elif (bands := self._bands.get((j, side))) is not None and all(isinstance(x, FloatBand) for x in relations):
+                assert isinstance(key, FloatKey)
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), _BANDS,
+                                         (_nan(key), address_of(bands)), holes))
             else:
                 return None
         return fused
@@ -223,26 +222,19 @@ class LaneCoder:
                 np.minimum(high, np.where(v.valid, 1, 0), out=high, casting="unsafe")
                 return
         lows, highs = interval(relation, side, v, mine, key)
-        np.maximum(low, np.where(v.valid, lows, np.uint64(2**key.width - 1)), out=low, casting="unsafe")
-        np.minimum(high, np.where(v.valid, highs, np.uint64(0)), out=high, casting="unsafe")
+        _narrow_to(lows, highs, v, key, low, high)
 
-    def _compile(self) -> dict[tuple[int, str], tuple[Any, Any]]:
-        """Per test and probing stream the functions of its float bands (`bands_source`)."""
-        names: dict[tuple[int, str], str] = {}
-        sources = ["import numba\nimport numpy as np\nfrom splitjoin.engines.compiled.jit import compiled\n"]
+    def _float_bands(self) -> dict[tuple[int, str], Array]:
+        """Per test and probing stream its float bands (`band_words`), which loops read as long as this lives."""
+        found: dict[tuple[int, str], Array] = {}
         for j, test in enumerate(self._plan.tests):
             bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
             for side in SIDES if bands else ():
-                mine, theirs = (test.r, test.s) if side == "r" else (test.s, test.r)
-                own, key = self._plan.slots(side)[mine].key, self._plan.slots(other_side(side))[theirs].key
-                assert isinstance(own, FloatKey)
+                key = self._plan.slots(other_side(side))[test.s if side == "r" else test.r].key
                 assert isinstance(key, FloatKey)
-                names[j, side] = f"band{len(sources)}"
-                sources.append(bands_source(names[j, side], bands, side, own, key))
-        if not names:
-            return {}
-        module = load("".join(sources))
-        return {at: (getattr(module, name), getattr(module, f"{name}_keys")) for at, name in names.items()}
+                if (words := band_words(bands, side, key)) is not None:
+                    found[j, side] = words
+        return found
 
 
 class _Constant:
@@ -265,10 +257,9 @@ class _Constant:
 
 @dataclass(frozen=True)
 class FusedColumn:
-    """The loop ``function`` over the values of a ``column``, a kind of the library's or one of `bands_source`, and its
-    ``constants``: it makes keys of type ``kind``, and
-    the bounds of ``test``, of type ``other_kind``, in arrays with ``names``. What it has made is to be voided where one
-    of the columns ``holes`` is NULL.
+    """The loop ``function`` of the library's kinds over the values of a ``column``, and its ``constants``: it makes
+    keys of type ``kind``, and the bounds of ``test``, of type ``other_kind``, in arrays with ``names``. What it has
+    made is to be voided where one of the columns ``holes`` is NULL.
     """
 
     names: tuple[str, str, str]
@@ -276,7 +267,7 @@ class FusedColumn:
     column: tuple[str, frozenset[pa.DataType]]
     kind: type[np.unsignedinteger[Any]]
     other_kind: type[np.unsignedinteger[Any]]
-    function: int | Callable[..., None]
+    function: int
     constants: tuple[Any, ...]
     holes: tuple[str, ...]
 
@@ -299,11 +290,8 @@ class FusedColumn:
         """A job for values of type ``kind``."""
         block = self._block(kind.name)
         size = kind.itemsize if kind.kind == "i" else kind.itemsize + _UNSIGNED if kind.kind == "u" else -kind.itemsize
-        block.put_all((("type", size), *((f"c{n}", int(np.array(constant).astype(np.int64)))
-                                         for n, constant in enumerate(self.constants))))
-        if not isinstance(self.function, int):
-            return Job(_entry(self.function, self._fields(kind.name)), block, 0)
-        block.put("kind", self.function)
+        block.put_all((("type", size), ("kind", self.function), *(
+            (f"c{n}", int(np.array(constant).astype(np.int64))) for n, constant in enumerate(self.constants))))
         return Job(entries()["code_part"][0], block, 0)
 
     def new_voiding(self) -> Job:
@@ -322,14 +310,6 @@ class FusedColumn:
         return (*(Field(name, dimensions=0) for name in ("n", "parts", "kind", "type")), Field("values", kind),
                 Field("keys", self.kind.__name__), *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
                 *(Field(name, dimensions=0) for name in ("key_width", "bound_width", *(f"c{n}" for n in range(9)))))
-
-
-@cache
-def _entry(function: Any, fields: tuple[Field, ...]) -> int:
-    """The entry of a loop of `bands_source`: a part of its values."""
-    return entry_of(function, fields, body=(
-        f"a, b = n * number // parts, n * (number + 1) // parts; "
-        f"{function.__name__}(values[a:b], keys[a:b], lows[a:b], highs[a:b])"))
 
 
 @dataclass(frozen=True)
@@ -397,7 +377,7 @@ def _float_order(relations: tuple[Relation, ...], side: str, own: FloatKey, key:
     if len(relations) > 1 or not isinstance(relations[0], FloatOrder) or not isinstance(key, FloatKey):
         return None
     op = relations[0].op if side == "s" else MIRRORED[relations[0].op]
-    return (np.uint64(1 if own.nan_low else 2**own.bits - 1), _OP[op], np.uint64(key.low_code),
+    return (_nan(own), _OP[op], np.uint64(key.low_code),
             np.uint64(key.high_code))
 
 
@@ -474,7 +454,7 @@ def _keys(key: Key, v: Vector) -> Array:
         loops()[f"exact_keys<{name}_t>"](np.ascontiguousarray(v.values), valid, _offset(key), keys)
     elif isinstance(key, FloatKey) and v.values.dtype == np.dtype(f"f{key.bits // 8}"):
         loops()[f"float_keys<{'float' if key.bits == 32 else 'double'}>"](
-            np.ascontiguousarray(v.values), valid, 1 if key.nan_low else 2**key.bits - 1, keys)
+            np.ascontiguousarray(v.values), valid, _nan(key), keys)
     else:
         keys[:] = np.where(v.valid, key.encode(v), np.uint64(0))
     return keys
@@ -485,6 +465,17 @@ def _exact_bounds(v: Vector, mine: int, theirs: int, c: int, op: int, low: int, 
     """Narrow ``lows`` and ``highs`` to the codes of keys K with ``mine · value + theirs · K + c op 0``."""
     loops()[f"exact_bounds<{lows.dtype.name}_t>"](np.ascontiguousarray(v.values), _bytes(v.valid), mine, theirs, c, op,
                                                   low, high, offset, lows, highs)
+
+
+def _nan(key: FloatKey) -> np.uint64:
+    """The code of NaN."""
+    return np.uint64(1 if key.nan_low else 2**key.bits - 1)
+
+
+def _narrow_to(lows: Array, highs: Array, v: Vector, key: Key, low: Array, high: Array) -> None:
+    """Narrow the bounds ``low`` to ``high`` on ``key`` to ``lows`` and ``highs``, to nothing where ``v`` is NULL."""
+    np.maximum(low, np.where(v.valid, lows, np.uint64(2**key.width - 1)), out=low, casting="unsafe")
+    np.minimum(high, np.where(v.valid, highs, np.uint64(0)), out=high, casting="unsafe")
 
 
 def _bytes(truths: Array) -> Array:

@@ -1,15 +1,12 @@
-"""The device ``cpu``: joins in this process, by NumPy at first and by compiled loops from then on."""
+"""The device ``cpu``: joins in this process, in compiled loops."""
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.base.processors import processors
-from splitjoin.base.progress import tell
 from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import leading_tests
@@ -20,20 +17,17 @@ from ..compiled.helpers import Team
 from ..device import Device, HostFolds, Session, TableAnswer, check_inner
 from ..latest import LatestSession
 from ..tuning import DEFAULTS, Tuning
-from .compilation import Compilation, compile_query, compile_sample
-from .numpy_session import NumpySession
 from .pair_count import counted_pairs
-from .session import BatchSession
+from .search import make_search
+from .session import CpuSession
 from .table_choice import join_tables
 from .table_work import Work
-from .tiered import TieredSession
 
-__all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
+__all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine"]
 
 CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij"]
 #: Engines that fold aggregates without making pairs (`splitjoin.rows.interval_joins`).
 INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
-CompileTime = Literal["background", "first"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +43,6 @@ class CpuDevice(Device):
         threads: The most threads that share a batch, 1 to 256; ``"auto"`` for as many as pay, up to the processors
             that this process may use (`splitjoin.base.processors`).
         prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
-        compiling: ``"background"`` to start a query whose loops are not in the cache by NumPy, while another process
-            compiles them; ``"first"`` to compile them before the first result. $SPLITJOIN_COMPILE by default, or else
-            ``"background"``.
         tuning: Sizes and limits, which change time and memory, never the answer.
     """
 
@@ -62,7 +53,6 @@ class CpuDevice(Device):
     engine: CpuEngine = "auto"
     threads: int | Literal["auto"] = "auto"
     prefilter: bool = True
-    compiling: CompileTime | None = None
     tuning: Tuning = field(default=DEFAULTS, repr=False)
 
     def __post_init__(self) -> None:
@@ -77,8 +67,6 @@ class CpuDevice(Device):
         if not isinstance(self.tuning, Tuning):
             raise DeviceError(f"tuning must be a Tuning, as in CpuDevice(tuning=Tuning(batch=4096)), not "
                               f"{self.tuning!r}")
-        if self.compiling not in (None, "background", "first"):
-            raise DeviceError(f"compiling must be 'background' or 'first', not {self.compiling!r}")
 
     def open(self, query: Query) -> Session:
         """Start a session of ``query``. Raises `UnsupportedError` if no test suits the required engine."""
@@ -92,15 +80,8 @@ class CpuDevice(Device):
                 needs = "an index needs" if self.engine == "index" else "sorted runs need"
                 raise UnsupportedError(f"{needs} a comparison of both streams that must hold for every match, but "
                                        f"'{plan.predicate}' has none; use engine='nested'")
-        when = self._compile_time
-        if not has_numba():
-            return self._open_plain(query)
-        # The stars of order inner(n) lie within the results of a probe, which only compiled loops place.
-        if when == "background" and query.order.kind != "inner" and sys.executable and hasattr(os, "posix_spawn"):
-            compilation = Compilation(query, self.engine)
-            if not (compilation.is_known and compilation.is_loaded):
-                return TieredSession(query, lambda: self.open_compiled(query), compilation, self.tuning)
-        return self.open_compiled(query)
+        search = make_search(query, self.engine, self.prefilter, self.tuning)
+        return CpuSession(query, search, self.workers, self.tuning)
 
     def open_latest(self, query: Query) -> Session:
         """As `Device.open_latest`. Raises `UnsupportedError` if the user asks for an engine."""
@@ -133,7 +114,6 @@ class CpuDevice(Device):
 
     def _table_work(self) -> Work:
         """The threads for whole tables."""
-        _ = self._compile_time  # each join tells of a wrong word
         return Work(self.workers, Team(self.workers), self.tuning)
 
     @property
@@ -141,48 +121,21 @@ class CpuDevice(Device):
         """True if the user asks for an engine of sessions."""
         return self.engine != "auto"
 
-    @property
-    def _compile_time(self) -> str:
-        """When loops are compiled. Raises `DeviceError` for a wrong word in the environment."""
-        when = self.compiling or os.environ.get("SPLITJOIN_COMPILE") or "background"
-        if when not in ("background", "first"):
-            raise DeviceError(f"the variable SPLITJOIN_COMPILE must be 'background' or 'first', not {when!r}")
-        return when
-
-    def _open_plain(self, query: Query) -> NumpySession:
-        """Start a session by NumPy alone. Raises `ToolError` for what only compiled loops do."""
-        if self.engine != "auto":
-            raise needs_numba(f"engine={self.engine!r}", "leave engine out")
-        if self.compiling == "first":
-            raise needs_numba("compiling='first'", "leave it out")
-        if query.order.kind == "inner":
-            raise needs_numba(f"order='{query.order}' on the device 'cpu'", "use device='golden'")
-        tell("numba is not installed, so this join runs by NumPy alone, which takes longer; pip install numba")
-        return NumpySession(query, self.tuning)
-
-    def open_compiled(self, query: Query) -> BatchSession:
-        """Start a session of ``query`` with compiled loops from its first batch."""
-        from .compiled_session import CpuSession  # which imports numba
-        from .search import make_search
-
-        search = make_search(query, self.engine, self.prefilter, self.tuning)
-        return CpuSession(query, search, self.workers, self.tuning)
-
-    def compile(self, query: Query, coming: Arrivals) -> None:
-        """Compile the loops of ``query`` in this process, as a join of the ``coming`` arrivals needs them."""
-        compile_query(query, self.engine, coming, _open)
+    def compile(self, query: Query, coming: Arrivals) -> bool:
+        """Compile what tests leave of the condition of ``query``, as a session of the ``coming`` arrivals evaluates it
+        for candidates or pairs; it stays in the cache. Returns False if they leave nothing. Raises `ToolError` without
+        numba.
+        """
+        if make_plan(query.predicate).residual is None:
+            return False
+        if not has_numba():
+            raise needs_numba("compiling in advance", "let NumPy evaluate what would be compiled")
+        with replace(self, tuning=replace(self.tuning, interpreted_pairs=0)).open(query) as session:
+            session.push(coming)
+            session.flush()
+        return True
 
     @property
     def workers(self) -> int:
         """The number of threads that may run."""
         return min(256, processors()) if self.threads == "auto" else self.threads
-
-
-def compile_in_background(marker: str) -> None:
-    """Do the work of the process that compiles, whose standard input is the sample, and end it."""
-    sys.exit(compile_sample(sys.stdin.buffer, marker, _open))
-
-
-def _open(query: Query, engine: str) -> BatchSession:
-    return CpuDevice(engine=engine, threads=2).open_compiled(query)  # type: ignore[arg-type]  # one of the names
-

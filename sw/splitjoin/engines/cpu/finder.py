@@ -20,16 +20,26 @@ from splitjoin.lang.schema import SIDES
 
 from ..compiled.helpers import Team
 from ..compiled.store import Store
+from ..device import Items
 from ..tuning import DEFAULTS, Tuning
 from .timeline import Arriving, Windows, extent
 
-__all__ = ["Batch", "Finder", "Found", "assembled", "in_task_order"]
+__all__ = ["Batch", "Finder", "Found", "Joined", "assembled", "in_task_order"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
 #: Parts into which a batch is divided for each thread that runs, so that all end at about the same time.
 _PARTS = 4
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Results of a batch: its items, how many of them are pairs, and the pairs that its windows hold."""
+
+    items: Items
+    matches: int
+    pairs: int
 
 
 @dataclass(frozen=True)

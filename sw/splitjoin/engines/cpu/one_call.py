@@ -28,12 +28,11 @@ from ..compiled.handover import make_board
 from ..compiled.helpers import Team
 from ..device import ITEM
 from ..loops import address_of, loops
-from .finder import Batch
+from .finder import Batch, Joined
 from .gather import gather
 from .grid_index import IndexFinder
 from .one_call_links import WINDOW_PARTS, Linked, Number
 from .search import PlanSearch
-from .session import Joined
 from .timeline import Timeline, Windows
 
 __all__ = ["OneCall"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -13,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.memory import MatchMemory
+from splitjoin.base.progress import tell
 from splitjoin.lang.eval.pairs import PairTest
 from splitjoin.lang.ir import Expr, columns
 from splitjoin.lang.schema import SIDES, other_side
 
 from ..compiled.atoms import Atom, AtomLanes, ValueRange
+from ..compiled.compiler import has_numba
 from ..compiled.exact_source import NotCompiled, TooWide
 from ..compiled.expression_source import Code, compile_pair
-from ..compiled.jit import load
 from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Finder, Found, assembled
 from .grid_index import IndexFinder
@@ -159,6 +161,8 @@ def make_kernel(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRange
         code, width = compile_pair(e, atoms, ranges, 32), 32
     except TooWide:
         code, width = compile_pair(e, atoms, ranges, 64), 64
+    from ..compiled.jit import load  # here, as numba takes a third of a second to import
+
     make = verify_source if verify else find_source
     return Kernel({side: load(make(code, side)) for side in ("r", "s")}, code.values, code.valids, width)
 
@@ -204,7 +208,7 @@ class Compiler:
         self._condition, self._lanes, self._verify = condition, lanes, verify
         self._ranges: object = None
         self._kernel: Kernel | None = None
-        self.why = "by NumPy as long as there are few pairs"
+        self.why = "by NumPy as long as there are few pairs" if has_numba() else "by NumPy, as numba is not installed"
 
     def kernel(self, batch: Batch, pairs: int) -> Kernel | None:
         """The kernel for every pair of the batch; None where NumPy evaluates them, and `why` says so.
@@ -212,6 +216,9 @@ class Compiler:
         ``pairs``: how many there were so far; NumPy is done with a few before anything is compiled.
         """
         if pairs < self._interpreted:
+            return None
+        if not has_numba():
+            _tell_of_numba()
             return None
         ranges = live_ranges(batch, self._lanes)
         if ranges != self._ranges:
@@ -222,6 +229,11 @@ class Compiler:
             except NotCompiled as reason:
                 self._kernel, self.why = None, f"by NumPy, as there is no compiled code for {reason}"
         return self._kernel
+
+
+@cache
+def _tell_of_numba() -> None:
+    tell("numba is not installed, so NumPy evaluates this condition, which takes longer; pip install numba")
 
 
 def live_ranges(batch: Batch, lanes: AtomLanes) -> dict[Expr, ValueRange]:

@@ -7,9 +7,9 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from ..compiled.atoms import AtomLanes
-from ..cpu.compiled_session import CpuSession
 from ..cpu.finder import Batch
 from ..cpu.search import PlanSearch, Search, VerifiedSearch, shortened
+from ..cpu.session import CpuSession
 from ..tuning import Tuning
 from .comparison import of_plan, plan_layout
 from .driver import Gpu

@@ -1,18 +1,9 @@
 // Keys of stored tuples and bounds of probes, from the values of columns (`codes.py`).
 #pragma once
 
-#include "loop.hpp"
+#include "bands.hpp"
 
 namespace splitjoin {
-
-// Order-preserving code of a float, the same for both zeros; `nan` for NaN.
-template <typename Real>
-inline uint64_t float_code(Real value, uint64_t nan) {
-    using Code = typename Width<sizeof(Real)>::Code;
-    constexpr Code top = Code{1} << (8 * sizeof(Real) - 1);
-    const Code bits = __builtin_bit_cast(Code, value + Real(0));
-    return value == value ? (bits & top ? static_cast<Code>(~bits) : bits | top) : nan;
-}
 
 // The values of a column that a loop takes at once, and the codes that it makes of them.
 struct Codes64 {
@@ -101,10 +92,11 @@ struct CodeBlock {
             default: return read<int64_t>(at, count, out);
         }
     }
-    template <typename T, typename Real>
-    void float_keys(int64_t at, int64_t count, uint64_t *out) const {
-        const T *from = static_cast<const T *>(values) + at;
-        for (int64_t i = 0; i < count; i++) out[i] = float_code(static_cast<Real>(from[i]), word(c[0]));
+    void read_floats(int64_t at, int64_t count, double *out) const {
+        const float *narrow = static_cast<const float *>(values) + at;
+        const double *wide = static_cast<const double *>(values) + at;
+        for (int64_t i = 0; type == -4 && i < count; i++) out[i] = narrow[i];
+        for (int64_t i = 0; type != -4 && i < count; i++) out[i] = wide[i];
     }
     template <typename Code>
     static void narrow(const uint64_t *from, int64_t count, void *to, int64_t at) {
@@ -119,7 +111,7 @@ struct CodeBlock {
 };
 
 // Write the keys and the bounds of a part of a column: of kind 0 `exact_codes`, 1 `wide_codes`, 2 those of floats that are
-// compared, 3 those of the test that is always true.
+// compared, 3 those of the test that is always true, 4 those of `FloatBands`.
 inline int64_t code_part(int64_t part, int64_t block) {
     const CodeBlock &of = *reinterpret_cast<const CodeBlock *>(block);
     const int64_t until = of.n * (part + 1) / of.parts;
@@ -129,19 +121,22 @@ inline int64_t code_part(int64_t part, int64_t block) {
         if (of.kind <= 1) {
             of.read_integers(at, n, made.values);
             of.kind ? wide_codes(made, n, of.c) : exact_codes(made, n, of.c);
-        } else if (of.kind == 2) {
-            if (of.key_width == 4)
-                of.float_keys<float, float>(at, n, made.keys);
-            else if (of.type == -4)
-                of.float_keys<float, double>(at, n, made.keys);
-            else
-                of.float_keys<double, double>(at, n, made.keys);
-            const Ordered order{of.c[1], word(of.c[2]), word(of.c[3])};
-            for (int64_t i = 0; i < n; i++) {
-                uint64_t a, b;
-                const bool some = order.bound(made.keys[i], a, b);
-                made.lows[i] = some ? greatest_of(a, word(of.c[4])) : no_low;
-                made.highs[i] = some ? least_of(b, order.high) : 0;
+        } else if (of.kind == 2 || of.kind == 4) {
+            double *floats = reinterpret_cast<double *>(made.values);
+            of.read_floats(at, n, floats);
+            for (int64_t i = 0; i < n; i++)
+                made.keys[i] = of.key_width == 4 ? float_code(static_cast<float>(floats[i]), word(of.c[0])) :
+                    float_code(floats[i], word(of.c[0]));
+            if (of.kind == 4) {
+                reinterpret_cast<const FloatBands *>(of.c[1])->bounds(n, floats, made.lows, made.highs);
+            } else {
+                const Ordered order{of.c[1], word(of.c[2]), word(of.c[3])};
+                for (int64_t i = 0; i < n; i++) {
+                    uint64_t a, b;
+                    const bool some = order.bound(made.keys[i], a, b);
+                    made.lows[i] = some ? greatest_of(a, word(of.c[4])) : no_low;
+                    made.highs[i] = some ? least_of(b, order.high) : 0;
+                }
             }
         } else {
             for (int64_t i = 0; i < n; i++) made.keys[i] = made.lows[i] = made.highs[i] = 1;
@@ -176,6 +171,13 @@ inline void float_keys(Array<const Real> values, Bytes valid, uint64_t nan,
                        Array<typename Width<sizeof(Real)>::Code> keys) {
     using Code = typename Width<sizeof(Real)>::Code;
     for (int64_t i = 0; i < keys.size; i++) keys[i] = valid[i] ? static_cast<Code>(float_code(values[i], nan)) : 0;
+}
+
+// The bounds of `FloatBands` for all `values`.
+inline void band_bounds(Array<const double> values, Rows bands, CodesOut lows, CodesOut highs) {
+    for (int64_t at = 0; at < values.size; at += FloatBands::block)
+        reinterpret_cast<const FloatBands *>(bands.data)->bounds(
+            least_of(FloatBands::block, values.size - at), values.data + at, lows.data + at, highs.data + at);
 }
 
 // Narrow `lows` and `highs` to the codes of keys K with `mine * value + theirs * K + c op 0`, where `op` is -1 for <=, 0

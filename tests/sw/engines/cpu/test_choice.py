@@ -15,10 +15,10 @@ from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice, algorithm
-from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.grid_index import levels_for
 from splitjoin.engines.cpu.search import SESSION_ALGORITHMS, PlanSearch, choose
 from splitjoin.engines.cpu.selectivity import Selectivity, SessionJob
+from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.engines.cpu.table_choice import TABLE_ALGORITHMS
 from splitjoin.engines.gpu.tuning import GpuTuning
 from splitjoin.engines.tuning import MOST_ARRIVALS, Tuning

@@ -17,7 +17,7 @@ import splitjoin
 import splitjoin.engines.arrival
 from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import CpuDevice, compiled_session
+from splitjoin.engines.cpu import CpuDevice, session as cpu_session
 from splitjoin.engines.cpu.search import ExpressionSearch
 from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
@@ -104,9 +104,9 @@ def conforms(case: Scenario, way: str, order: str, batches: str) -> None:
         assert got.tolist() == expected.tolist()
 
 
-def expressions(query: Query) -> compiled_session.CpuSession:
+def expressions(query: Query) -> cpu_session.CpuSession:
     """A session that evaluates the whole expression: a kernel for each random condition would take a second."""
-    return compiled_session.CpuSession(query, ExpressionSearch(query.predicate), 2)
+    return cpu_session.CpuSession(query, ExpressionSearch(query.predicate), 2)
 
 
 @settings(max_examples=examples(60))
@@ -155,7 +155,7 @@ def test_memory_is_bounded_by_the_window() -> None:
     r, s = tables(5_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
     with CpuDevice(threads=4, tuning=Tuning(slack=64, batch=128)).open(query) as session:
-        assert isinstance(session, compiled_session.CpuSession)
+        assert isinstance(session, cpu_session.CpuSession)
         session.push(splitjoin.engines.arrival.arrivals(query, r, s))
         for kept in session._search._finder.stores.values():
             assert kept.end == 5_000

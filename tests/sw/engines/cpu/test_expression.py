@@ -17,11 +17,11 @@ from splitjoin.engines.compiled.atoms import AtomLanes
 from splitjoin.engines.compiled.exact_source import NotCompiled, TooWide
 from splitjoin.engines.compiled.expression_source import compile_pair
 from splitjoin.engines.cpu import CpuDevice, residual as expression_kernel, residual as verified
-from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.finder import Batch
 from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.residual import slice_of
 from splitjoin.engines.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
+from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.eval.scalar import compile_condition

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from splitjoin.engines.compiled.handover import CALLED, INSIDE, LEAVING, make_board
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.compiled.jit import compiled
-from splitjoin.engines.cpu.block import Block, Field, Job, entry_of, run_jobs
+from splitjoin.engines.cpu.block import Block, Field, Job, run_jobs
 from splitjoin.engines.loops import address_of
 from tests.support.interleaving import Steps, in_random_order, interleaved
 from tests.support.sampling import at_length
@@ -103,24 +103,40 @@ def test_planted_faults_are_found(fault: str) -> None:
     assert any(wrong(seed) for seed in range(400))
 
 
-@compiled
-def add_part(part: int, values: np.ndarray, sums: np.ndarray, parts: int) -> None:
-    a, b = len(values) * part // parts, len(values) * (part + 1) // parts
-    sums[part] += values[a:b].sum()
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+def address(entry: Any) -> int:
+    return ctypes.cast(entry, ctypes.c_void_p).value or 0
+
+
+class Sums:
+    """Jobs that add a part of ``values`` to each of ``sums``; what they are is in a block."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.entry = ENTRY(self._add)
+
+    def job(self, values: np.ndarray, sums: np.ndarray) -> Job:
+        block = Block((Field("values"),))
+        block.put("values", values)
+        self.of[block.address] = values, sums
+        return Job(address(self.entry), block, len(sums))
+
+    def _add(self, part: int, block: int) -> int:
+        values, sums = self.of[block]
+        a, b = (len(values) * n // len(sums) for n in (part, part + 1))
+        sums[part] += values[a:b].sum()
+        return 1
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_jobs_run_in_phases(threads: int) -> None:
-    """Compiled: each part once; the second phase reads what the first has written."""
-    # So many are awake, whatever this machine has.
-    team, fields = Team(threads, threads), (Field("values"), Field("sums"), Field("parts", dimensions=0))
-    entry, values = entry_of(add_part, fields), np.arange(1000)
+    """Each part once; the second phase reads what the first has written."""
+    team, adding, values = Team(threads, threads), Sums(), np.arange(1000)  # so many are awake, whatever there are
     for turn in range(40):
         sums, total = np.zeros(turn % 7 + 1, np.int64), np.zeros(1, np.int64)
-        first, second = Block(fields), Block(fields)
-        first.put_all((("values", values), ("sums", sums), ("parts", len(sums))))
-        second.put_all((("values", sums), ("sums", total), ("parts", 1)))
-        run_jobs(team, [Job(entry, first, len(sums))], [], [Job(entry, second, 1)])
+        run_jobs(team, [adding.job(values, sums)], [], [adding.job(sums, total)])
         assert total[0] == values.sum()
         if turn == 20:
             team.run(lambda _: None)  # helpers are called away, and come back
@@ -129,21 +145,18 @@ def test_jobs_run_in_phases(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failure_in_any_thread_is_raised(threads: int) -> None:
-    team, kind = Team(threads, threads), ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-    entry = kind(lambda part, _: part != 2)
+    team, entry = Team(threads, threads), ENTRY(lambda part, _: part != 2)
     with pytest.raises(RuntimeError, match="compiled loop failed"):
-        run_jobs(team, [Job(ctypes.cast(entry, ctypes.c_void_p).value or 0, Block(()), 4)])
+        run_jobs(team, [Job(address(entry), Block(()), 4)])
     team.close()
 
 
 def test_no_more_helpers_are_woken_than_are_awake() -> None:
     """The work is divided for all threads."""
-    fields = Field("values"), Field("sums"), Field("parts", dimensions=0)
     for awake in (1, 3):
-        team, block, sums = Team(16, awake), Block(fields), np.zeros(16, np.int64)
-        block.put_all((("values", np.arange(1000)), ("sums", sums), ("parts", 16)))
+        team, adding, sums = Team(16, awake), Sums(), np.zeros(16, np.int64)
         for _ in range(5):
-            run_jobs(team, [Job(entry_of(add_part, fields), block, 16)])
+            run_jobs(team, [adding.job(np.arange(1000), sums)])
         assert sums.sum() == 5 * 499_500
         assert sums.all()
         assert len(team._helpers) == awake - 1

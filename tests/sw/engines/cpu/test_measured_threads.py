@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from splitjoin.engines.cpu.compiled_session import MeasuredThreads
+from splitjoin.engines.cpu.session import MeasuredThreads
 
 
 def sizes(measured: MeasuredThreads, seconds: Callable[[int], float], batches: int, arrivals: int = 8192) -> list[int]:

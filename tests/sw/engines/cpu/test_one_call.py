@@ -15,7 +15,6 @@ import pytest
 import splitjoin
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice, one_call
-from splitjoin.engines.cpu.numpy_session import NumpySession
 from splitjoin.engines.cpu.one_call import OneCall
 from splitjoin.engines.cpu.one_call_links import Number
 from splitjoin.engines.golden import GoldenDevice
@@ -72,7 +71,7 @@ def tables(chance: np.random.Generator, n: int, wide: int, nulls: bool) -> tuple
 
 
 def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: int = 30) -> Counted:
-    """A session of random batches beside golden, or beside NumPy for more tuples."""
+    """A session of random batches beside golden, or beside nested loops for more tuples."""
     chance, numbers = random.Random(seed), np.random.default_rng(seed)
     with monkeypatch.context() as patch, counted(patch) as found:
         tuning = DEFAULTS
@@ -85,9 +84,9 @@ def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: in
         query = splitjoin.query(R, S, on=chance.choice(CONDITIONS), window=chance.choice(WINDOWS), time="ts",
                                 order=chance.choice(("total", "none", "outer(3)")))
         share, at_r, at_s, time = chance.choice((0.5, 0.8, 0.05)), 0, 0, 0
-        other = GoldenDevice().open(query) if small else NumpySession(query)
+        other = (GoldenDevice() if small else CpuDevice(engine="nested", threads=1)).open(query)
         threads = chance.choice((1, 1, 2, 3)) if small else 1
-        with CpuDevice(engine="index", threads=threads, compiling="first", tuning=tuning).open(query) as session:
+        with CpuDevice(engine="index", threads=threads, tuning=tuning).open(query) as session:
             for _ in range(batches):
                 stream = (numbers.random(chance.randint(1, 60)) < share).astype(np.uint8)
                 ts = time + np.cumsum(numbers.integers(0, 3, len(stream)))
@@ -151,7 +150,7 @@ def test_planted_faults_are_found(fault: Callable[..., Any], monkeypatch: pytest
 def joined_by(query: Query, parts: list[Arrivals], monkeypatch: pytest.MonkeyPatch, *, whole: bool) -> tuple[Any, int]:
     """The items of ``parts``, by one call where that can be if ``whole``, and how many batches were joined so."""
     with monkeypatch.context() as patch, counted(patch) as found, CpuDevice(
-            engine="index", threads=1, compiling="first").open(query) as session:
+            engine="index", threads=1).open(query) as session:
         if not whole:
             patch.setattr(OneCall, "join", lambda *_: None)
         for part in parts:
@@ -201,7 +200,7 @@ def test_chunks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tables_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code learns from Arrow where columns lie, and keeps no table alive."""
     query, before = splitjoin.query(R, S, on=CONDITIONS[0], window="RANGE 50", time="ts"), pa.total_allocated_bytes()
-    with counted(monkeypatch) as found, CpuDevice(engine="index", threads=1, compiling="first").open(query) as session:
+    with counted(monkeypatch) as found, CpuDevice(engine="index", threads=1).open(query) as session:
         for k in range(12):
             session.push(part_of(np.arange(4000), 4000 * k))
         assert pa.total_allocated_bytes() - before < 4 * 32_000  # of 12 parts' keys

@@ -12,10 +12,10 @@ import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.compiled import helpers
-from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
-from splitjoin.engines.cpu.compiled_session import CpuSession
+from splitjoin.engines.cpu import CpuDevice, one_call, session as cpu_session
 from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
+from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.tuning import Tuning
@@ -53,7 +53,7 @@ def test_a_silent_stream(silent: str) -> None:
 def test_nested_loops_count_by_threads(threads: int) -> None:
     """What the threads have compared and found, in R and in S, is what the windows hold and what came out."""
     query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 700")
-    device = CpuDevice(engine="nested", threads=threads, compiling="first")
+    device = CpuDevice(engine="nested", threads=threads)
     with device.open(query) as session:
         for at in range(0, 6000, 1500):
             session.push(batch(query, at, 1500))
@@ -66,7 +66,7 @@ def test_nested_loops_count_by_threads(threads: int) -> None:
     assert counted["matches"].sum() == counters["matches"]
     sides = found["side"][found["kind"] == PAIR]  # a probe of R looks in S
     assert counted["matches"].sum(axis=0).tolist() == [(sides == 1).sum(), (sides == 0).sum()]
-    with CpuDevice(engine="index", compiling="first").open(query) as session:
+    with CpuDevice(engine="index").open(query) as session:
         session.push(batch(query, 0, 100))
         assert session.region_counters() is None
 
@@ -126,7 +126,7 @@ def test_the_plan_says_how_many_threads_run(there: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(helpers, "processors", lambda: there)
     query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 500")
     for tuning in (Tuning(), Tuning(share=1e-3)):
-        with CpuDevice(engine="nested", threads=256, compiling="first", tuning=tuning).open(query) as session:
+        with CpuDevice(engine="nested", threads=256, tuning=tuning).open(query) as session:
             session.push(batch(query, 0, 100))
             size = 256 if tuning.share < 1 else 1
             few = f", {there} at a time" if there < size else ""
@@ -145,7 +145,7 @@ def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpuDevice(threads=1).open(query) as session:
         session.push(batch(query, 0, 100))
         with monkeypatch.context() as patch:
-            for module, name in ((compiled_session, "gather"), (one_call, "write_items")):
+            for module, name in ((cpu_session, "gather"), (one_call, "write_items")):
                 patch.setattr(module, name, stop)
             with pytest.raises(KeyboardInterrupt):
                 session.push(batch(query, 100, 100))
@@ -172,7 +172,7 @@ def test_a_streaming_session_goes_on_after_an_interrupt(monkeypatch: pytest.Monk
     session.push_r(tables[0]["r"])
     session.push_s(tables[0]["s"])
     with monkeypatch.context() as patch:
-        for module, name in ((compiled_session, "gather"), (one_call, "write_items")):
+        for module, name in ((cpu_session, "gather"), (one_call, "write_items")):
             patch.setattr(module, name, stop)
         with pytest.raises(KeyboardInterrupt):
             session.push_r(tables[1]["r"])

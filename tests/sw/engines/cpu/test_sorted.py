@@ -16,10 +16,10 @@ from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.compiled.store import Store
 from splitjoin.engines.cpu import CpuDevice, sorted_runs
 from splitjoin.engines.cpu.codes import LaneCoder
-from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.runs import Runs
 from splitjoin.engines.cpu.search import ExpressionSearch, choose
 from splitjoin.engines.cpu.selectivity import SessionJob, measure
+from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.loops import address_of, loops
 from splitjoin.engines.tuning import Tuning
@@ -126,7 +126,7 @@ def test_long_runs_as_numpy() -> None:
     s = pa.table({"lo": low, "hi": low + wide})
     r = pa.table({"x": rng.integers(0, 10**6, probes), "y": np.zeros(probes, np.int64)})
     query = query_of(r, s, BETWEEN[0], f"ROWS {n}")
-    with SORTED.open_compiled(query) as session:
+    with SORTED.open(query) as session:
         for at, size in ((0, 210_000), (210_000, 90_000)):  # the second run goes across a block of 64³
             session.push(Arrivals(np.ones(size, np.uint8), None, r.slice(0, 0), s.slice(at, size)))
         session.push(Arrivals(np.zeros(probes, np.uint8), None, r, s.slice(0, 0)))
@@ -255,7 +255,7 @@ def test_choice(on: str, engine: str) -> None:
 
 def test_join_without_a_window_takes_sorted_keys() -> None:
     r, s = integers(30_000, 10**6, 20)
-    found = splitjoin.join(r, s, on=BETWEEN[0], device=SORTED.__class__(threads=1, compiling="first"))
+    found = splitjoin.join(r, s, on=BETWEEN[0], device=SORTED.__class__(threads=1))
     assert "band join" in found.plan
     assert found.counters["candidates"] < found.counters["comparisons"] // 50
 

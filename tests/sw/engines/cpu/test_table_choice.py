@@ -69,7 +69,7 @@ def test_two_bands_are_joined_by_buckets(monkeypatch: pytest.MonkeyPatch) -> Non
     random = np.random.default_rng(1)
     r, s = (pa.table({name: random.integers(0, 3000, 4000) for name in names}) for names in ("xy", "ab"))
     call: dict[str, Any] = {"on": "abs(r.x - s.a) <= 9 AND abs(r.y - s.b) <= 9", "order": "left"}
-    found = join(r, s, device=CpuDevice(threads=1, compiling="first"), **call)
+    found = join(r, s, device=CpuDevice(threads=1), **call)
     assert found.plan.endswith("in buckets of another key")
     near = (np.abs(np.subtract.outer(r["x"].to_numpy(), s["a"].to_numpy())) <= 9) & (
         np.abs(np.subtract.outer(r["y"].to_numpy(), s["b"].to_numpy())) <= 9)

@@ -17,8 +17,8 @@ from hypothesis import assume, given, settings, strategies as st
 import splitjoin
 from splitjoin import InputError, PredicateError
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 from tests.support.oracle import NS_PER_TICK
