@@ -107,7 +107,7 @@ def command_parser() -> argparse.ArgumentParser:
     join.add_argument("r", metavar="R", help="stream R: a .parquet, .csv or .arrow file, a quoted pattern such as "
                                       "'day-*.parquet', or - for standard input: an Arrow IPC stream, or CSV")
     join.add_argument("s", metavar="S", help="stream S: the same")
-    query_options(join, window_required=False, window_default="every earlier row")
+    query_options(join, window_required=False, required=False, window_default="every earlier row")
     sort_option(join)
     kind_options(join)
     partner_options(join)

@@ -22,7 +22,7 @@ __all__ = ["FORMAT", "check_design_file", "described_query", "design_option", "t
 #: The value of the field ``format``.
 FORMAT = "splitjoin proposal 1"
 #: Options of the query that a design holds, and those of them that it must hold.
-_QUERY = ("schema_r", "schema_s", "on", "window", "window_r", "window_s", "time", "time_r", "time_s", "order")
+_QUERY = ("schema_r", "schema_s", "on", "window", "window_r", "window_s", "closed", "time", "time_r", "time_s", "order")
 _NEEDED = ("schema_r", "schema_s", "on", "order")
 _PARAMETERS = tuple(found.name for found, _ in offered(CircuitParameters))
 

@@ -11,6 +11,7 @@ from splitjoin.base.errors import SchemaError, WindowError
 from splitjoin.circuit.architectures import ARCHITECTURES
 from splitjoin.circuit.parameters import CircuitParameters, declared, offered
 from splitjoin.engines.registry import DEVICES
+from splitjoin.lang.windows import closed_windows
 from splitjoin.tables.schema_text import parse_schema
 from splitjoin.tables.stated import Stated
 
@@ -34,6 +35,8 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
         "" if window_required else f" ({window_default})"))
     group.add_argument("--window-r", metavar="W", help="R's window, instead of --window")
     group.add_argument("--window-s", metavar="W", help="S's window, instead of --window")
+    group.add_argument("--closed", metavar="ENDS", help="of RANGE windows: which ends of the times that a tuple of R "
+                                                        "meets belong to them, both, left, right or neither (both)")
     group.add_argument("--time", metavar="COL", help="the event-time column of both streams (none: tuples arrive "
                                                      "alternately)")
     group.add_argument("--time-r", metavar="COL", help="R's time column, where the names differ")
@@ -218,7 +221,7 @@ def window_argument(args: argparse.Namespace) -> Any:
     window = pair(args, "window")
     if window is None and args.window_required:
         raise WindowError("a window is needed, such as --window 'ROWS 4096'")
-    return window
+    return closed_windows(window, args.closed)
 
 
 def window_or_default(args: argparse.Namespace, options: dict[str, Any]) -> Any:

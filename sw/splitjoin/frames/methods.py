@@ -16,7 +16,7 @@ class FrameJoin(ABC):
     def __init__(self, frame: Any):
         self._frame = frame
 
-    def join(self, other: Any, *, on: Any, order: Any = None, **options: Any) -> Any:
+    def join(self, other: Any, *, on: Any = None, order: Any = None, **options: Any) -> Any:
         """Join the rows of this frame, ``r`` in the condition ``on``, with those of ``other``, ``s``.
 
         ``options``: those of `splitjoin.join`. By default the rows are in the order of this frame (``"left"``).

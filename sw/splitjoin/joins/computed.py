@@ -21,7 +21,7 @@ _STATEMENT = "SELECT * FROM r JOIN s ON TRUE"
 _UNKNOWN = "is not supported in a condition"
 
 
-def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
+def make_query(r: Schema, s: Schema, *, on: Any = None, **parts: Any) -> Query:
     """`Query.make`; what a condition in SQL says of one stream in words that are not in the language is a computed
     column of the query, by DuckDB, behind those of the stream. `with_computed` adds them to its tuples.
 

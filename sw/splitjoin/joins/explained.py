@@ -53,8 +53,6 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
     if s is None:
         raise OptionError(f"explain needs two tables and the arguments of join, or a query, but got "
                           f"{type(r).__name__} alone; give it the second table, and on=")
-    if "on" not in arguments:
-        raise OptionError("explain of two tables needs the condition; give it on=")
     for name in arguments:
         if name not in argument_names(join) and suggest(name, ["analyze"]):
             raise OptionError(f"explain has no argument {name!r}{suggest(name, ['analyze'])}")

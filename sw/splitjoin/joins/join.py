@@ -32,7 +32,7 @@ from .in_parts import join_in_parts, suits_parts
 __all__ = ["join", "result_columns"]
 
 
-def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
+def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | None = None, closed: str | None = None,
          prevailing: bool = False, time: TimeSpec | None = None, order: str | Order | None = None,
          select: Selected | None = None,
          suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
@@ -52,7 +52,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, c
             them; anything with ``__arrow_c_stream__``.
         s: The second stream, likewise.
         on: The condition: SQL over ``r`` and ``s`` such as ``"abs(r.x - s.a) <= 10"``, or a Python function such as
-            ``lambda r, s: abs(r.x - s.a) <= 10``.
+            ``lambda r, s: abs(r.x - s.a) <= 10``. Not needed where times say all: of as-of joins, and with
+            RANGE windows.
         window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; or a
             `datetime.timedelta`, which is a RANGE; one for both streams, or a pair (R's, S's), or ``{"r": …, "s":
             …}``. A RANGE is closed: a difference of exactly its length is within it, but not with OPEN behind it, as in

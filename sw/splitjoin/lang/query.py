@@ -65,13 +65,14 @@ class Query:
     prevailing: bool = False
 
     @classmethod
-    def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None = None,
-             order: str | Order | None = "total", how: str = "inner", direction: str | None = None,
-             allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
-             tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-             prevailing: bool = False, whole: bool = False) -> Query:
+    def make(cls, r: Schema, s: Schema, *, on: Predicate | None, window: WindowSpec | None,
+             time: TimeSpec | None = None, order: str | Order | None = "total", how: str = "inner",
+             direction: str | None = None, allow_exact: bool | None = None, k: int | None = None,
+             ties: str | None = None, tolerance: Tolerance | None = None, by: str | None = None,
+             aggregate: Mapping[str, Any] | None = None, prevailing: bool = False, whole: bool = False) -> Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part.
 
+        ``on``: None for all pairs that the times of an as-of join, or of RANGE windows, leave.
         ``window``: None for an as-of join that looks backward without end (`is_unbounded`).
         ``whole``: True if it is over whole tables, which alone have order ``left``, and times of all types with NULL.
         ``order``: None for ``left`` where partners are chosen by distance, else for ``total``.
@@ -84,7 +85,10 @@ class Query:
         kind, tick = (None, None) if times is None else (times.type, times.tick)
         limit = None if tolerance is None else _tolerance(tolerance, how)
         extents = [w.resolve(kind, tick) for w in windows]
-        condition = predicate(on, r, s)
+        if on is None and not how.startswith("asof") and not all(w.length is not None for w in windows):
+            raise PredicateError("a join needs a condition, such as on='r.k = s.k', or on='TRUE' for all pairs; as-of "
+                                 "joins and those within windows of RANGE alone may have none")
+        condition = predicate("TRUE" if on is None else on, r, s)
         if limit is not None:
             try:
                 extents = [e.within(limit.resolve(kind, tick)) for e in extents]

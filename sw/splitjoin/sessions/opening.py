@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["open", "open_async", "open_multiway", "open_unsorted", "query", "share"]
 
 
-def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
-          time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner", direction: str | None = None,
-          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
+def query(r_schema: Any, s_schema: Any, *, on: Predicate | None = None, window: WindowSpec | None = None,
+          closed: str | None = None, time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner",
+          direction: str | None = None, allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
           tolerance: Tolerance | None = None, by: str | None = None,
           aggregate: Mapping[str, Any] | None = None, null_values: NullValues | None = None,
           **others: Never) -> Query:

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import splitjoin
 from splitjoin.cli import DONE, FAILURE, USAGE, main
 
 from ...support.sampling import at_length
@@ -375,6 +376,12 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
         assert main(["sql", SELECT, *TABLES, "--window", "ROWS 20", "-o", "Q.parquet", *more]) == DONE
         assert pyarrow.parquet.read_table("Q.parquet").to_pylist() == want
     assert capsys.readouterr().out.startswith(printed.split("\n")[0])
+    near = ("--window", "RANGE 1", "--time", "ts", "--closed", "neither", "-o", "O.parquet")
+    assert main(["sql", "SELECT r.ts FROM r, s", "r=R.parquet", "s=S.parquet", *near]) == DONE
+    want = pyarrow.parquet.read_table("O.parquet").column("ts")
+    assert main(["join", "R.parquet", "S.parquet", *near]) == DONE
+    assert pyarrow.parquet.read_table("O.parquet").column("ts_r") == want
+    assert 0 < len(want) < len(splitjoin.join("R.parquet", "S.parquet", window="RANGE 1", time="ts"))
 
 
 def test_join_says_where_its_result_may_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
-from splitjoin import DeviceError, InputError, SchemaError, ToolError, join
+from splitjoin import DeviceError, InputError, PredicateError, SchemaError, ToolError, join
 from splitjoin.engines.golden import GoldenDevice
 
 R = pa.table({"ts": [1, 2, 4], "x": [10, 20, 30]})
@@ -55,6 +55,17 @@ def test_whatever_speaks_arrow_can_be_joined(convert: Any) -> None:
 def test_a_reader_joined_with_itself_is_read_once() -> None:
     once = R.to_reader()
     assert join(once, once, on="r.x < s.x", device="golden").column("x_s").to_pylist() == [20, 30, 30]
+
+
+@pytest.mark.parametrize("how", [{"how": "asof"}, {"how": "asof_left", "direction": "nearest"},
+                                 {"window": "RANGE 2"}, {"window": "RANGE 1 OPEN", "how": "semi"}])
+def test_times_may_say_all(how: dict[str, Any]) -> None:
+    r, s = ({"ts": ts, name: range(len(ts))} for ts, name in (([1, 4, 9], "x"), ([0, 2, 4, 8], "a")))
+    found = join(r, s, time="ts", device="golden", **how)
+    assert found.table == join(r, s, on="TRUE", time="ts", device="golden", **how).table
+    assert len(found) > 0
+    with pytest.raises(PredicateError, match=r"a join needs a condition, such as on='r\.k = s\.k', or on="):
+        join(r, s, time="ts", **how | {"window": "ROWS 3", "how": "left", "direction": None})
 
 
 def test_arguments_of_wrong_types() -> None:

@@ -13,7 +13,15 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, plural
+from splitjoin.base.errors import (
+    InputError,
+    PredicateError,
+    SchemaError,
+    StatementError,
+    ToolError,
+    WindowError,
+    plural,
+)
 from splitjoin.engines.device import PAIR, Device
 from splitjoin.engines.registry import DeviceOption, argument_names, device as find_device, merged_options, option_names
 from splitjoin.lang.layouts import take
@@ -22,7 +30,7 @@ from splitjoin.lang.python.aggregate import AggregateClass
 from splitjoin.lang.schema import SIDES, Schema, Side, suggest
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import STRING, OrderedText
-from splitjoin.lang.windows import WindowSpec
+from splitjoin.lang.windows import WindowSpec, closed_windows
 from splitjoin.rows.aggregates import identical_rows
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, TableWriter, check_columns, check_output
@@ -152,23 +160,24 @@ def read_columns(data: pa.Table | TableFiles, columns: list[str]) -> pa.Table:
 
 
 @overload
-def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
-        device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
-        tables: Mapping[str, Rows] | None = None,
+def sql(text: str, *, window: WindowSpec | None = None, closed: str | None = None, time: TimeSpec | None = None,
+        order: str | Order = "total", device: str | Device | None = None,
+        device_options: Mapping[str, Any] | None = None, tables: Mapping[str, Rows] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
         to: str | os.PathLike[str] | None = None, types: Types | None = None, null_values: NullValues | None = None,
         **streams: Rows | DeviceOption) -> JoinResult: ...
 
 
 @overload
-def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
-        device: None = None, device_options: None = None, tables: Mapping[str, ArrowSchema] | None = None,
+def sql(text: str, *, window: WindowSpec | None = None, closed: str | None = None, time: TimeSpec | None = None,
+        order: str | Order = "total", device: None = None, device_options: None = None,
+        tables: Mapping[str, ArrowSchema] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: Literal[False] = False, to: None = None,
         types: None = None, null_values: NullValues | None = None, **streams: ArrowSchema) -> Select: ...
 
 
-def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSpec | None = None,
-        order: str | Order = "total", device: str | Device | None = None,
+def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str | None = None,
+        time: TimeSpec | None = None, order: str | Order = "total", device: str | Device | None = None,
         device_options: Mapping[str, Any] | None = None, tables: Mapping[str, Any] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
         to: str | os.PathLike[str] | None = None, types: Types | None = None, null_values: NullValues | None = None,
@@ -183,6 +192,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         unnamed: No table: each is given by its name.
         window: As for `splitjoin.join`; a mapping may use the names of the tables. Streams that do not end need one,
             but for an as-of join that looks backward.
+        closed: As for `splitjoin.join`, of two tables.
         time: As for `splitjoin.join`, likewise.
         order: As for `splitjoin.join`.
         device: As for `splitjoin.join`; "cpu" by default.
@@ -210,8 +220,10 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     sort = sorts(sort)
     stated = Stated(types, null_values, [*(tables or {}), *streams])
     tree, source = statement_tree(text)
-    rest = _Rest(tree, source, tables, streams, device, device_options, sort, to, {
-        "window": window, "time": time, "order": order}, stated)
+    how: dict[str, Any] = {"window": window, "time": time, "order": order, "closed": closed}
+    if window is None:
+        closed_windows(None, closed)  # which needs windows
+    rest = _Rest(tree, source, tables, streams, device, device_options, sort, to, how, stated)
     try:
         statement = read_statement(tree, source)
         several = len(statement.tables) > 2
@@ -238,10 +250,9 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
         declared = rest.declared(given, statement.tables)
         if several:
-            return MultiwaySelect.make(statement, declared, window=window, time=time, order=order,
-                                       aggregates=aggregates)
+            return MultiwaySelect.make(statement, declared, aggregates=aggregates, **_of_several(how))
         r, s = (schema_of(side, data) for side, data in zip(SIDES, declared, strict=True))
-        return make_select(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
+        return make_select(statement, r, s, aggregates=aggregates, **how)
     if several and aggregates:
         raise InputError("aggregates of one's own are for joins of two tables, and for streams; leave them out, or "
                          "join two of the tables first")
@@ -251,10 +262,10 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     stated.check()
     try:
         if not several:
-            return _run(statement, dict(zip(SIDES, rows, strict=True)), engine, sort, path, window=window, time=time,
-                        order=order, aggregates=aggregates)
+            return _run(statement, dict(zip(SIDES, rows, strict=True)), engine, sort, path,
+                        aggregates=aggregates, **how)
         result = multiway_rows(statement, [_read(data, tree, time) for data in rows], partial(
-            _run, device=engine, sort=False, to=None), sort=sort, window=window, time=time, order=order)
+            _run, device=engine, sort=False, to=None), sort=sort, **_of_several(how))
         return _stored(result.table, path, counters=result.counters, plan=result.plan)
     except (PredicateError, SchemaError) as refused:
         try:
@@ -263,6 +274,14 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             if str(error).startswith(REFUSED):
                 raise refused_twice(refused, error) from None
             raise
+
+
+def _of_several(how: Mapping[str, Any]) -> dict[str, Any]:
+    """``how``, the windows, times and order, for a join of three tables and more."""
+    if how["closed"] is not None:
+        raise WindowError(f"closed={how['closed']!r} is of the two windows of a join of two tables; write OPEN behind "
+                          f"those of several, as in 'RANGE 5 SECONDS OPEN'")
+    return {name: value for name, value in how.items() if name != "closed"}
 
 
 def _stored(table: pa.Table, path: Path | None, items: Callable[[], Any] | None = None, **facts: Any) -> JoinResult:
@@ -287,7 +306,7 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
     except (PredicateError, SchemaError) as refused:
         empty = {name: schema.empty_table() for name, schema in tables.items()}
         rest = _Rest(*statement_tree(text), empty, {}, None, None, False, None, {
-            "window": window if windowed else None, "time": time, "order": order})
+            "window": window if windowed else None, "time": time, "order": order, "closed": None})
         rest.answered(refused)
         return "\n".join([f"statement        {' '.join(text.split())}", *rest.lines])
 
@@ -295,7 +314,8 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
 class _Rest:
     """Answers a statement that does not run here as a whole, over tables, with DuckDB around its join.
 
-    The arguments are those of `sql`; ``how``: window, time and order. ``lines``, after an answer, say what ran where.
+    The arguments are those of `sql`; ``how``: window, time, order and closed. ``lines``, after an answer, say what ran
+    where.
     """
 
     def __init__(self, tree: Any, source: StatementText, tables: Mapping[str, Any] | None, streams: Mapping[str, Any],
@@ -365,7 +385,7 @@ class _Rest:
         def run_several(statement: Statement, tables: Sequence[pa.Table],
                         chosen: JoinOrder) -> pa.Table:
             joined.append(multiway_rows(statement, tables, partial(_run, device=device, sort=False, to=None),
-                                        sort=self._sort, chosen=chosen, **self._how))
+                                        sort=self._sort, chosen=chosen, **_of_several(self._how)))
             return joined[-1].table
 
         rows = {name.lower(): _read(self.opened(data, name), tree, self._how["time"])

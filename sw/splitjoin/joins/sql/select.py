@@ -27,7 +27,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import BOOL
-from splitjoin.lang.windows import WindowSpec
+from splitjoin.lang.windows import WindowSpec, closed_windows
 from splitjoin.plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
@@ -184,8 +184,9 @@ class Select:
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec | None,
              time: TimeSpec | None = None, order: str | Order = "total",
              aggregates: Mapping[str, Any] | None = None, whole: bool = False,
-             given: tuple[Schema, Schema] | None = None) -> Select:
-        """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`, ``whole`` is that of `Query.make`.
+             given: tuple[Schema, Schema] | None = None, closed: str | None = None) -> Select:
+        """Check the whole statement; ``aggregates`` and ``closed`` are those of `splitjoin.sql`, ``whole`` is that of
+        `Query.make`.
         ``given``: the schemas of the SELECT list, where ``r`` and ``s`` have computed columns behind these.
         Raises a `SplitJoinError` that names the wrong part, and its place in the text.
         """
@@ -207,7 +208,8 @@ class Select:
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
         projection = project(statement, listed, named_folds(aggregates))
         query = Query.make(r, s, on=conjunction(on, where), time=times, order=order,
-                           window=_by_stream(window, statement.tables, "window"), whole=whole, **kind)
+                           window=closed_windows(_by_stream(window, statement.tables, "window"), closed), whole=whole,
+                           **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
         return cls(statement, query, projection, on, where)

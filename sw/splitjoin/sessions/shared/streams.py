@@ -104,7 +104,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         self._room_to = 0  # until so many tuples are ready, no query can have too many to read, so none is asked
         self._reserved: str | None = None  # why no query may be polled
 
-    def query(self, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
+    def query(self, *, on: Predicate | None = None, window: WindowSpec | None = None, closed: str | None = None,
               order: str | Order = "total", how: str = "inner", direction: str | None = None,
               allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
               tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import splitjoin
-from splitjoin import InputError, SplitJoinError
+from splitjoin import InputError, SplitJoinError, WindowError
 from splitjoin.base.parquet import ParquetSource
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
@@ -169,6 +169,29 @@ def test_windows_and_times_by_the_names_of_the_tables() -> None:
                             time=dict(zip(keys, ("ts", "when"), strict=True))).table
         assert got.to_pydict() == {f"id_{k}": want.column(f"id_{k2}").to_pylist() for k, k2 in zip("tq", "rs",
                                                                                                 strict=True)}
+
+
+@pytest.mark.parametrize("closed", ["both", "left", "right", "neither"])
+def test_ends_of_windows_as_joins_have_them(closed: str) -> None:
+    r, s = {"ts": [3, 9, 20]}, {"seen": [1, 3, 5, 8, 11, 18, 19]}
+    want = splitjoin.join(r, s, window=("RANGE 2", "RANGE 1"), closed=closed, time=("ts", "seen")).to_pydict()
+    windows = {"q": "RANGE 1", "t": "RANGE 2"}
+    times = {"t": "ts", "q": "seen"}
+    for clause in ("WHERE ts > 0", "ORDER BY ts, seen LIMIT 99", "GROUP BY ALL ORDER BY ts, seen"):
+        got = splitjoin.sql(f"SELECT ts, seen FROM trades t JOIN quotes q ON TRUE {clause}", trades=r, quotes=s,
+                            window=windows, closed=closed, time=times)
+        assert sorted(zip(*got.to_pydict().values(), strict=True)) == sorted(zip(*want.values(), strict=True)), clause
+    select = splitjoin.sql("SELECT ts FROM t JOIN q ON TRUE", t=pa.table(r).schema, q=pa.table(s).schema, time=times,
+                           window=windows, closed=closed)
+    assert [w.length for w in (select.query.window("r"), select.query.window("s"))] == [
+        2 - (closed in ("left", "neither")), 1 - (closed in ("right", "neither"))]
+
+
+def test_ends_of_what_has_none() -> None:
+    with pytest.raises(WindowError, match="both windows must be RANGE, without OPEN, not None"):
+        splitjoin.sql("SELECT r.x FROM r, s", r=R, s=S, closed="left")
+    with pytest.raises(WindowError, match="closed='left' is of the two windows of a join of two tables; write OPEN"):
+        splitjoin.sql("SELECT r.x FROM r, s, s q", r=R, s=S, closed="left", window="RANGE 2", time="ts")
 
 
 def test_quoted_names_and_any_case() -> None:
