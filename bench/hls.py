@@ -35,7 +35,7 @@ def check(part: Any, fn: Any, rows: list[dict[str, Any]]) -> None:
     shape = part.i.payload.shape()
     bits = len(Value.cast(part.o.payload))
     given = [value if isinstance(value, tuple) else (value,) for value in results(fn, rows)]
-    widths = [p.width.bits for p in hls.component(fn)._design.kernel.outputs]
+    widths = [p.field.widths[0].bits for p in hls.component(fn)._design.kernel.outputs]
     packed = [sum((int(v) & (1 << w) - 1) << sum(widths[:n]) for n, (v, w) in enumerate(zip(some, widths, strict=True)))
               for some in given]
     sent = [Const.cast(shape.const(row)).value for row in rows]

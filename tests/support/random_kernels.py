@@ -66,9 +66,16 @@ class _Writer:
                 lines.append(f"{indent}else:")
                 lines += self.statements(indent + "    ", depth - 1, targets)
         if depth and rng.random() < 0.3:
-            lines.append(f"{indent}for n in range({rng.randint(2, 3)}):")
-            target = rng.choice(targets)
+            rounds, target = rng.randint(2, 3), rng.choice(targets)
+            if rng.random() < 0.5:
+                lines.append(f"{indent}for n in range({rounds}):")
+            else:
+                lines += [f"{indent}n = -1", f"{indent}while n < {rounds - 1} and {self.condition(1)}:",
+                          f"{indent}    n += 1"]
             lines.append(f"{indent}    {target} = ({target} + {self.number(1)} + n) & 1023")
+            if rng.random() < 0.3:
+                lines += [f"{indent}    for m in range(2):", f"{indent}        if {self.condition(0)}:",
+                          f"{indent}            break", f"{indent}        {target} = {target} * 3 + m & 511"]
             if rng.random() < 0.5:
                 lines += [f"{indent}    if {self.condition(1)}:",
                           f"{indent}        {rng.choice(['break', 'continue'])}",
@@ -98,7 +105,8 @@ def random_kernel(seed: int) -> Any:
     w.names += targets
     lines += w.statements(indent, 2, targets)
     if rng.random() < 0.3:
-        lines += [f"{indent}if {w.condition(1)}:", f"{indent}    return {'None' if is_class else w.number(1)}"]
+        lines += [f"{indent}if x > 1 and {w.condition(1)}:",
+                  f"{indent}    return {'None' if is_class else w.number(1)}"]
         lines.append(f"{indent}return {w.number(2)}")
     else:
         lines.append(f"{indent}return {w.number(2)}{f', {w.number(1)}' if rng.random() < 0.3 else ''}")
@@ -119,8 +127,11 @@ def operands(fn: Any, n: int, seed: int) -> list[dict[str, Any]]:
     def one(low: int, high: int) -> int:
         return rng.choice([low, high, rng.randint(low, high), rng.randint(max(low, -3), min(high, 3))])
 
-    return [{p.name: one(*p.width.range) if p.count is None else [one(*p.width.range) for _ in range(p.count)]
-             for p in compiled(fn).inputs} for _ in range(n)]
+    def value(port: Any) -> Any:
+        numbers = [one(*width.range) for width in port.field.widths]
+        return port.field.struct(*numbers) if port.field.struct else numbers if port.field.names else numbers[0]
+
+    return [{p.name: value(p) for p in compiled(fn).inputs} for _ in range(n)]
 
 
 def results(fn: Any, rows: Sequence[dict[str, Any]]) -> list[Any]:

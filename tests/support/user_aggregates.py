@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import splitjoin
 from splitjoin import fixed, signed, unsigned
 
-__all__ = ["EXAMPLES", "BestVolume", "Checksum", "Extent", "Histogram", "Rises", "Smoothed", "Variance"]
+__all__ = ["EXAMPLES", "BestVolume", "Checksum", "Extent", "Histogram", "Rises", "Smoothed", "Travelled", "Variance"]
 
 
 @splitjoin.aggregate
@@ -268,6 +268,31 @@ def _smoothed(xs: Sequence[int]) -> float:
         mean = x * 4096 if mean is None else mean + math.floor((x * 4096 - mean) / 8)
     assert mean is not None
     return mean / 4096
+
+
+class Place(NamedTuple):
+    """A place on the globe, in steps of 2^−11 of a half turn."""
+
+    lat: signed(12)
+    lon: signed(12)
+
+
+@splitjoin.aggregate
+class Travelled:
+    """The sum of the squares of equirectangular distances from each place to the next; the cosine is over 2^12."""
+
+    is_set: unsigned(1)
+    last: Place
+    total: unsigned(40)
+
+    def add(self, lat: signed(12), lon: signed(12), cos: unsigned(12)):
+        if self.is_set == 1:
+            x, y = (lon - self.last.lon) * cos >> 12, lat - self.last.lat
+            self.total += x * x + y * y
+        self.last, self.is_set = Place(lat, lon), 1
+
+    def result(self) -> unsigned(40):
+        return self.total
 
 
 def _turned(xs: Sequence[int]) -> int:

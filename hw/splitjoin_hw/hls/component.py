@@ -26,8 +26,9 @@ class KernelComponent(wiring.Component):
     """The circuit of a typed function, or of a kernel with a state. All ports are in clock domain ``sync``.
 
     Ports:
-        i: Stream of operands: a struct with a field for each parameter, an array for a tuple.
-        o: Stream of results: a number, or a struct with the fields ``value0``, ``value1``, … for a tuple.
+        i: Stream of operands: a struct with a field for each parameter, an array for a tuple, a struct for a named one.
+        o: Stream of results: a number, or for a tuple a struct with the fields ``value0``, ``value1``, …, or those of
+            a named one.
 
     While ``o.valid`` is high and ``o.ready`` low, all of the pipeline stands still; ``i.ready`` depends on both in the
     same cycle. Numbers in fixed point are whole numbers without the point.
@@ -94,7 +95,7 @@ class KernelComponent(wiring.Component):
             with m.If(go & loads):
                 m.d.sync += state[slot.name].eq(datapath.at(new, cycle))
         results = [datapath.at(n, latency) for n in kernel.results]
-        if len(kernel.outputs) == 1 and kernel.outputs[0].count is None:
+        if len(kernel.outputs) == 1:
             m.d.comb += self.o.payload.eq(results[0])
         else:
             for port, value in zip(kernel.outputs, results, strict=True):
@@ -126,21 +127,30 @@ def _shape(width: Width) -> Shape:
 
 
 def _name(slot: str) -> str:
-    return slot.replace("[", "_").replace("]", "")
+    return slot.replace("[", "_").replace(".", "_").replace("]", "")
 
 
 def _operands(ports: tuple[Port, ...]) -> data.StructLayout:
-    return data.StructLayout({p.name: _shape(p.width) if p.count is None else data.ArrayLayout(_shape(p.width), p.count)
-                              for p in ports})
+    return data.StructLayout({p.name: _operand(p) for p in ports})
+
+
+def _operand(port: Port) -> Any:
+    shapes = [_shape(width) for width in port.field.widths]
+    if port.field.struct is not None:
+        return data.StructLayout(dict(zip(port.field.struct._fields, shapes, strict=True)))
+    return data.ArrayLayout(shapes[0], len(shapes)) if port.field.names else shapes[0]
 
 
 def _results(ports: tuple[Port, ...]) -> Any:
     if len(ports) == 1:
-        return _shape(ports[0].width)
-    return data.StructLayout({p.name: _shape(p.width) for p in ports})
+        return _shape(ports[0].field.widths[0])
+    return data.StructLayout({p.name: _shape(p.field.widths[0]) for p in ports})
 
 
 def _numbers(port: Port, payload: Any) -> list[tuple[str, Value]]:
     """The numbers of a parameter, by their names."""
-    field = payload[port.name]
-    return [(port.name, field)] if port.count is None else [(name, field[n]) for n, name in enumerate(port.names)]
+    field, names = payload[port.name], [name for name, _ in port.numbers]
+    keys = port.field.struct._fields if port.field.struct is not None else range(len(names))
+    if not port.field.names:
+        return [(names[0], field)]
+    return [(name, field[key]) for name, key in zip(names, keys, strict=True)]

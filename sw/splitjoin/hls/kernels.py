@@ -20,13 +20,21 @@ from splitjoin.base.errors import PredicateError
 from splitjoin.lang.fold import Program, Slot, Width, scaled
 from splitjoin.lang.ir import Case, Col, Expr, Lit
 from splitjoin.lang.properties import value_range
-from splitjoin.lang.python.classes import StatefulClass, assigned, declared, slot_value, stated_width
+from splitjoin.lang.python.classes import (
+    NumberField,
+    StatefulClass,
+    assigned,
+    declared,
+    slot_values,
+    stated_field,
+    stated_width,
+)
 from splitjoin.lang.python.loops import ABSENT
 from splitjoin.lang.python.source import FunctionSource
 from splitjoin.lang.python.statements import FunctionRun
 from splitjoin.lang.python.steps import Steps, pruned
 from splitjoin.lang.python.values import Value, lift
-from splitjoin.lang.python.variables import is_traced
+from splitjoin.lang.python.variables import Struct, is_struct, is_traced
 from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 
 from .division import DividingBuilder
@@ -37,16 +45,15 @@ __all__ = ["Kernel", "Port", "compiled", "kernel"]
 
 @dataclass(frozen=True)
 class Port:
-    """A parameter or a result: numbers of one width. ``count``: of a tuple; None for one number."""
+    """A parameter, or a number of the result."""
 
     name: str
-    width: Width
-    count: int | None = None
+    field: NumberField
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its numbers."""
-        return (self.name,) if self.count is None else tuple(f"{self.name}[{n}]" for n in range(self.count))
+    def numbers(self) -> list[tuple[str, Width]]:
+        """The names and widths of its numbers."""
+        return self.field.slots(self.name)
 
 
 @dataclass(frozen=True)
@@ -158,12 +165,12 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
             raise PredicateError(f"{source.name} must have plain parameters, without defaults, not {p}")
     if not parameters:
         raise PredicateError(f"{source.name} must have a parameter, such as x: splitjoin.unsigned(8)")
-    inputs = tuple(Port(p.name, *stated_width(f"parameter {p.name} of {source.name}",
-                                              None if p.annotation is p.empty else p.annotation, known, many=True))
+    inputs = tuple(Port(p.name, stated_field(f"parameter {p.name} of {source.name}",
+                                             None if p.annotation is p.empty else p.annotation, known))
                    for p in parameters)
     steps = _KernelSteps()
     arguments: dict[str, Any] = {
-        p.name: _number(p, p.name) if p.count is None else tuple(_number(p, n) for n in p.names) for p in inputs}
+        p.name: _argument(p) for p in inputs}
     execution = _Typed(source, steps)
     own = None
     if state is not None:
@@ -173,7 +180,7 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     new = []
     if own is not None:
         end = execution.value(own)
-        new = [steps.raw(slot_value(end, slot.name).expr, slot.width) for slot in slots]
+        new = [steps.raw(value.expr, slot.width) for slot, value in zip(slots, slot_values(end), strict=True)]
     outputs, values = _results(source, signature.return_annotation, known, result, steps)
     present = [result.present.expr] if isinstance(result, _Optional) else []
     program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
@@ -181,23 +188,29 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     shaped = []
     for port, n in zip(outputs, graph.outputs[len(slots):], strict=False):
         node = graph.nodes[n]
-        shaped.append(port or Port("value", Width(width_of(node.low, node.high), node.low < 0)))
-    return Kernel(name, inputs, _named(shaped), slots, graph, bool(present), source,
+        shaped.append(port or Width(width_of(node.low, node.high), node.low < 0))
+    return Kernel(name, inputs, _named(shaped, result), slots, graph, bool(present), source,
                   sum(column.name in steps.stated for column, _ in program.steps))
 
 
-def _number(port: Port, name: str) -> Value:
-    column = Col(port.width.type, "s", name, False, port.width.range)
-    return Value(scaled(column, 2**port.width.fraction), name, atom=True)
+def _argument(port: Port) -> Any:
+    numbers = [Value(scaled(Col(width.type, "s", name, False, width.range), 2**width.fraction), name, atom=True)
+               for name, width in port.numbers]
+    made = port.field.made(numbers)
+    return tuple(made) if type(made) is list else made  # a tuple is not assigned to
 
 
-def _named(ports: list[Port]) -> tuple[Port, ...]:
-    return tuple(ports) if len(ports) == 1 else tuple(Port(f"value{n}", p.width) for n, p in enumerate(ports))
+def _named(widths: list[Width], result: Any) -> tuple[Port, ...]:
+    if isinstance(result, _Optional):
+        result = result.value
+    names = (result.of._fields if isinstance(result, Struct) else ["value"] if len(widths) == 1 else
+             [f"value{n}" for n in range(len(widths))])
+    return tuple(Port(name, NumberField((width,))) for name, width in zip(names, widths, strict=True))
 
 
 def _results(source: FunctionSource, hint: Any, known: Mapping[str, Any], result: Any,
-             steps: _KernelSteps) -> tuple[list[Port | None], list[Expr]]:
-    """The ports of the results, None where no width is stated, and their whole numbers."""
+             steps: _KernelSteps) -> tuple[list[Width | None], list[Expr]]:
+    """The widths of the results, None where none is stated, and their whole numbers."""
     if isinstance(result, _Optional):
         result = result.value
     many = isinstance(result, (list, tuple))
@@ -209,24 +222,26 @@ def _results(source: FunctionSource, hint: Any, known: Mapping[str, Any], result
     if hint is not inspect.Signature.empty and hint not in (int, bool, "int", "bool"):
         if isinstance(hint, str):
             hint = eval(hint, dict(known))  # the user's annotation, as typing evaluates it
+        if is_struct(hint):
+            hint = stated_field(f"the result of {source.name}", hint, known).widths
         hints = list(hint) if many and isinstance(hint, (list, tuple)) else [hint] * len(values)
         if len(hints) != len(values):
             raise PredicateError(f"{source.name} returns {len(values)} numbers, and its annotation has {len(hints)}")
-    ports: list[Port | None] = []
+    widths: list[Width | None] = []
     made = []
     for value, of in zip(values, hints, strict=True):
         at = f"the result of {source.name}"
         if of is not None:
             width = stated_width(at, of, known)
-            ports.append(Port("value", width))
+            widths.append(width)
             made.append(steps.raw(assigned(steps, width, value, at).expr, width))
             continue
         e = lift(value, at) if is_traced(value) or isinstance(value, (int, float)) else None
         if e is None or not (isinstance(e.type, Bool) or is_exact(e.type)):
             raise PredicateError(f"{source.name} must return numbers, not {value!r}")
-        ports.append(None)
+        widths.append(None)
         made.append(steps.column(Case(EXACT, (e,), (Lit(EXACT, 1),), Lit(EXACT, 0)) if isinstance(e.type, Bool) else e))
-    return ports, made
+    return widths, made
 
 
 @functools.lru_cache(maxsize=64)
@@ -255,29 +270,30 @@ def kernel(of: type) -> type:
     if not isinstance(of, type):
         raise PredicateError(f"@splitjoin.hls.kernel must stand above a class, not {type(of).__name__}")
     frame = sys._getframe(1)
-    made = _Class(of, {**frame.f_globals, **frame.f_locals}).kernel()
-    return type(of.__name__, (_Stateful, of), {"splitjoin_kernel": made, "__doc__": of.__doc__,
-                                               "__module__": of.__module__})
+    made_of = _Class(of, {**frame.f_globals, **frame.f_locals})
+    return type(of.__name__, (_Stateful, of), {"splitjoin_kernel": made_of.kernel(), "__doc__": of.__doc__,
+                                               "splitjoin_fields": made_of._fields, "__module__": of.__module__})
 
 
 class _Stateful:
     """Base of classes under `kernel` as Python runs them: states are rounded down as they are assigned."""
 
     splitjoin_kernel: Kernel
+    splitjoin_fields: Mapping[str, NumberField]
 
     def __init__(self) -> None:
-        slots = self.splitjoin_kernel.slots
-        self._widths = {slot.name.partition("[")[0]: slot.width for slot in slots}
-        for name in self._widths:
-            own = [s.init for s in slots if s.name.partition("[")[0] == name]
-            exact = [_exact(v, self._widths[name]) for v in own]
-            self.__dict__[name] = _Numbers(exact, self._widths[name], name) if any("[" in s.name for s in slots if (
-                s.name.partition("[")[0] == name)) else exact[0]
+        init = iter([_exact(slot.init, slot.width) for slot in self.splitjoin_kernel.slots])
+        for name, field in self.splitjoin_fields.items():
+            setattr(self, name, [next(init) for _ in field.names] if field.names else next(init))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        width = self.__dict__.get("_widths", {}).get(name)
-        if width is not None:
-            value = _Numbers(value, width, name) if isinstance(value, (list, tuple)) else _rounded(value, width, name)
+        field = self.splitjoin_fields.get(name)
+        if field is not None and field.struct is not None:
+            numbers = zip(value, field.slots(name), strict=True)
+            value = field.struct(*(_rounded(v, width, slot) for v, (slot, width) in numbers))
+        elif field is not None:
+            width = field.widths[0]
+            value = _Numbers(value, width, name) if field.names else _rounded(value, width, name)
         self.__dict__[name] = value
 
 

@@ -52,15 +52,16 @@ def jit(fn: Any) -> Callable[..., Any]:
 
 
 def _operands(port: Port, array: Any) -> Any:
-    made = np.asarray(array)
-    if made.dtype.kind not in "iub" or made.ndim != 1 + (port.count is not None) or (
-            port.count is not None and made.shape[1] != port.count):
-        shape = "(n,)" if port.count is None else f"(n, {port.count})"
+    made, many = np.asarray(array), len(port.field.names)
+    if made.dtype.kind not in "iub" or made.ndim != 1 + bool(many) or (many and made.shape[1] != many):
+        shape = f"(n, {many})" if many else "(n,)"
         raise InputError(f"{port.name} must be an array {shape} of whole numbers, not {made.dtype} {made.shape}")
-    low, high = port.width.range
-    if made.size and not (low <= int(made.min()) and int(made.max()) <= high):
-        raise InputError(f"{port.name} must fit {port.width}, but holds {made.min()} to {made.max()}")
-    return made.reshape(len(made), -1).astype(np.int64)
+    made = made.reshape(len(made), -1)
+    for (name, width), values in zip(port.numbers, made.T, strict=True):
+        low, high = width.range
+        if values.size and not (low <= int(values.min()) and int(values.max()) <= high):
+            raise InputError(f"{name} must fit {width}, but holds {values.min()} to {values.max()}")
+    return made.astype(np.int64)
 
 
 def _source(kernel: Kernel) -> str:
@@ -72,7 +73,7 @@ def _source(kernel: Kernel) -> str:
         if node.low < _INT64[0] or node.high > _INT64[1]:
             raise UnsupportedError(f"{kernel.name} computes numbers of {node.width} bits, and machine code has 64; "
                                    f"bound them with min and max, or & a mask")
-    number = {name: n for n, name in enumerate(name for port in kernel.inputs for name in port.names)}
+    number = {name: n for n, (name, _) in enumerate(one for port in kernel.inputs for one in port.numbers)}
     slot = {s.name: n for n, s in enumerate(kernel.slots)}
     lines = ["def loop(given, out):", "    found = 0",
              *(f"    s{n} = np.int64({s.init})" for n, s in enumerate(kernel.slots)), "    for n in range(len(given)):"]

@@ -12,11 +12,31 @@ from fractions import Fraction
 from typing import cast
 
 from .calendar import tick, unit_number, unit_start
-from .ir import Abs, Arith, Call, Case, Cast, Col, Expr, Extreme, IsNull, Isqrt, Lit, Neg, UnitNumber, UnitStart, Within
+from .ir import (
+    Abs,
+    And,
+    Arith,
+    Call,
+    Case,
+    Cast,
+    Cmp,
+    Col,
+    Expr,
+    Extreme,
+    IsNull,
+    Isqrt,
+    Lit,
+    Neg,
+    Not,
+    Or,
+    UnitNumber,
+    UnitStart,
+    Within,
+)
 from .operations import OPERATIONS, Range
-from .types import Bool, Date, Decimal, Duration, Float, Int, Timestamp, units_per
+from .types import Bool, Date, Decimal, Duration, Float, Int, Timestamp, is_exact, units_per
 
-__all__ = ["Range", "causes", "denominator", "may_be_null", "value_range"]
+__all__ = ["Range", "causes", "denominator", "known_truth", "may_be_null", "value_range"]
 
 
 def value_range(e: Expr) -> Range:
@@ -180,6 +200,30 @@ def causes(e: Expr) -> tuple[Expr, ...]:
     found: dict[Expr, None] = {}
     _collect(e, found)
     return tuple(found)
+
+
+def known_truth(e: Expr) -> bool | None:
+    """What the condition ``e`` is for all values, where ranges tell it; else None."""
+    match e:
+        case Lit():
+            return None if e.value is None else bool(e.value)
+        case Not():
+            known = known_truth(e.a)
+            return None if known is None else not known
+        case And() | Or():
+            parts, decides = [known_truth(a) for a in e.args], isinstance(e, Or)
+            return decides if decides in parts else None if None in parts else not decides
+        case Cmp() if is_exact(e.a.type) and is_exact(e.b.type) and not (may_be_null(e.a) or may_be_null(e.b)):
+            (low, high), (least, most) = value_range(e.a), value_range(e.b)
+            if e.op in ("=", "<>"):
+                known = (e.op == "<>") if high < least or most < low else None
+                return (e.op == "=") if low == high == least == most else known
+            if e.op in (">", ">="):
+                low, high, least, most = least, most, low, high
+            if e.op in ("<", ">"):
+                return True if high < least else False if low >= most else None
+            return True if high <= least else False if low > most else None
+    return None
 
 
 def _collect(e: Expr, found: dict[Expr, None]) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import product as all_of
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from amaranth.hdl import Const, Value, signed as signed_shape
 
 from splitjoin import InputError, PredicateError, UnsupportedError, hls
 from splitjoin.hls import fixed, signed, unsigned
+from splitjoin.hls.kernels import compiled
 from tests.testbench.kernels import check_kernel
 from tests.testbench.on_amaranth import Simulation
 from tests.testbench.pauses import MATRIX
@@ -91,8 +93,75 @@ class Runs:
         return ended
 
 
+class Point(NamedTuple):
+    """A place."""
+
+    x: signed(8)
+    y: signed(9)
+
+
+@hls.kernel
+class Nearest:
+    """The place of the least x so far, moved at times; nothing for places on a diagonal."""
+
+    best: Point
+
+    def init(self):
+        self.best = Point(127, y=-32)
+
+    def step(self, p: Point) -> Point:
+        if p.x + p.y == 0:
+            return None
+        if p.x < self.best.x:
+            self.best = p
+        elif p.y > 10:
+            self.best = self.best._replace(y=p.y - self.best.y >> 2 if p.y > self.best.y else 0)
+        return self.best
+
+
+def bit_length(x: unsigned(8)):
+    n = 0
+    while x != 0:
+        x, n = x >> 1, n + 1
+    return n
+
+
+def gcd(a: unsigned(4), b: unsigned(4)):
+    n = 0
+    while n < 6 and b != 0:
+        a, b = b, a % max(b, 1)
+        n += 1
+    return a
+
+
+def left_early(x: unsigned(3), y: unsigned(3)):
+    """Loops within a loop that ends early, of which some do, too."""
+    n = 0
+    for i in range(3):
+        if x == i:
+            break
+        for j in range(3):
+            if x > j:
+                break
+            n += 1
+        k = 0
+        while k < 3 and k != y:
+            k += 1
+            if k > x:
+                break
+            if k == 1:
+                continue
+            if n == 9:
+                return 1 << k
+            n += k
+        n += 10
+    return n
+
+
+#: Functions, and all their operands.
+ALL_OPERANDS = {"bit_length": bit_length, "gcd": gcd, "left_early": left_early}
 FUNCTIONS = {"crc8": crc8, "isqrt": isqrt, "complex_product": complex_product, "Smoothed": Smoothed,
-             "Runs": Runs}
+             "Runs": Runs, "Nearest": Nearest}
 
 
 def packed(shape: Any, value: Any) -> int:
@@ -107,11 +176,12 @@ def case(fn: Any, rows: list[dict[str, Any]], **how: Any) -> tuple[Any, dict[str
     bits = len(Value.cast(part.o.payload))
 
     def result(value: Any) -> int:
-        fields = {f"value{n}": v for n, v in enumerate(value)} if isinstance(value, tuple) else value
+        fields = dict(zip(outputs.members, value, strict=True)) if isinstance(value, tuple) else value
         return packed(outputs, fields) % 2**bits
 
     given = results(fn, rows)
-    return part, {"operands": [packed(inputs, row) for row in rows], "results": [result(v) for v in given],
+    fields = [{n: v._asdict() if hasattr(v, "_asdict") else v for n, v in row.items()} for row in rows]
+    return part, {"operands": [packed(inputs, row) for row in fields], "results": [result(v) for v in given],
                   "latency": part.latency, "interval": part.interval, "every": len(given) == len(rows), "bits": bits}
 
 
@@ -130,7 +200,8 @@ def check(fn: Any, rows: list[dict[str, Any]], stalls: Any = MATRIX, **how: Any)
 @pytest.mark.parametrize(("name", "clock", "interval", "latency"), [
     ("crc8", 150, 3, 1), ("isqrt", 100, 5, 4),
     ("complex_product", 120, 1, 2), ("complex_product", None, 2, 2), ("complex_product", 80, 4, 4),
-    ("Smoothed", None, None, 1), ("Smoothed", 100, None, 2), ("Smoothed", 100, 3, 2), ("Runs", 150, None, 1)])
+    ("Smoothed", None, None, 1), ("Smoothed", 100, None, 2), ("Smoothed", 100, 3, 2), ("Runs", 150, None, 1),
+    ("Nearest", None, None, 1)])
 def test_python_machine_code_and_circuit_agree(name: str, clock: float | None, interval: int | None,
                                                latency: int) -> None:
     fn = FUNCTIONS[name]
@@ -142,6 +213,13 @@ def test_python_machine_code_and_circuit_agree(name: str, clock: float | None, i
     part = check(fn, rows, clock=clock, interval=interval)
     assert part.latency == latency
     assert interval in (None, part.interval)
+
+
+@pytest.mark.parametrize("name", ALL_OPERANDS)
+def test_loops_as_in_python(name: str) -> None:
+    fn = ALL_OPERANDS[name]
+    rows = list(all_of(*(range(2**port.field.widths[0].bits) for port in compiled(fn).inputs)))
+    assert hls.jit(fn)(*map(np.array, zip(*rows, strict=True))).tolist() == [fn(*row) for row in rows]
 
 
 @pytest.mark.parametrize("seed", range(examples(30)))
@@ -227,8 +305,8 @@ def test_python_refuses_a_state_that_leaves_its_width() -> None:
 
 def test_what_is_not_compiled_points_at_its_line() -> None:
     def endless(x: unsigned(8)):
-        while x > 3:
-            x -= 3
+        while x != 3:
+            x = x * 5 & 255
         return x
 
     def untyped(x):
@@ -240,7 +318,8 @@ def test_what_is_not_compiled_points_at_its_line() -> None:
         def step(self, x: unsigned(8)):
             return x
 
-    with pytest.raises(PredicateError, match=r"(?s)'while' is not compiled.*write 'for _ in range.*while x > 3"):
+    with pytest.raises(PredicateError, match=r"(?s)up to 256 rounds, and this one may have more; count them, as in "
+                                             r".*while x != 3"):
         hls.component(endless)
     with pytest.raises(PredicateError, match=r"parameter x of untyped must be annotated with splitjoin.signed"):
         hls.component(untyped)

@@ -17,7 +17,7 @@ from ..fold_laws import check_laws
 from ..ir import Case, Expr, Lit
 from ..properties import denominator
 from ..types import EXACT, FLOAT64, Bool, is_exact
-from .classes import StatefulClass, declared, slot_value
+from .classes import StatefulClass, declared, slot_values
 from .source import FunctionSource
 from .statements import FunctionRun
 from .steps import Steps, pruned
@@ -134,7 +134,8 @@ class _Compiler(StatefulClass):
                           }) is not None:
             raise PredicateError(f"{source.name} must return nothing; assign to attributes of {own}")
         end = execution.value(own)
-        outputs = tuple(steps.raw(slot_value(end, name).expr, width) for name, width in self._slots)
+        outputs = tuple(steps.raw(value.expr, width) for (_, width), value in zip(self._slots, slot_values(end),
+                                                                                   strict=True))
         return pruned(Program(tuple(steps.steps), outputs))
 
     def _merge(self, source: FunctionSource) -> Program:

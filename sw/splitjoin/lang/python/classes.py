@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +21,31 @@ from .source import FunctionSource
 from .statements import FunctionRun
 from .steps import Steps
 from .values import Value, lift
-from .variables import StateRecord
+from .variables import StateRecord, Struct, is_struct
 
-__all__ = ["StatefulClass", "assigned", "declared", "slot_value", "stated_width"]
+__all__ = ["NumberField", "StatefulClass", "assigned", "declared", "slot_values", "stated_field", "stated_width"]
+
+_WIDTHS = "splitjoin.signed(bits), unsigned(bits) or fixed(bits, fraction)"
+
+
+@dataclass(frozen=True)
+class NumberField:
+    """Numbers under one name: one, a tuple, or a named tuple. ``names``: of each as a part, such as ``.x`` or ``[2]``;
+    empty for one number. ``struct``: the class of a named tuple, else None.
+    """
+
+    widths: tuple[Width, ...]
+    names: tuple[str, ...] = ()
+    struct: Any = None
+
+    def slots(self, name: str) -> list[tuple[str, Width]]:
+        """The names and widths of the numbers of ``name``."""
+        return [(name + part, width) for part, width in zip(self.names or ("",), self.widths, strict=True)]
+
+    def made(self, values: Iterable[Any]) -> Any:
+        """What has this form and the numbers ``values``, for a compiled function."""
+        found = list(values)
+        return found[0] if not self.names else found if self.struct is None else Struct(self.struct, found)
 
 
 class StatefulClass:
@@ -30,7 +54,7 @@ class StatefulClass:
     def __init__(self, of: type, known: Mapping[str, Any]):
         outer = next((v.__globals__ for v in vars(of).values() if inspect.isfunction(v)), {})
         self._of, self._known = of, {**outer, **known, **vars(of)}
-        self._fields = {name: self._width(f"{of.__name__}.{name}", hint, many=True)
+        self._fields = {name: stated_field(f"{of.__name__}.{name}", hint, self._known)
                         for name, hint in inspect.get_annotations(of).items()}
         if not self._fields:
             raise PredicateError(f"{of.__name__} must declare its state, such as 'n: splitjoin.unsigned(20)'")
@@ -38,15 +62,14 @@ class StatefulClass:
         if valued:
             raise PredicateError(f"{of.__name__}.{valued[0]} must have no value but 0 where it is declared, not "
                                  f"{vars(of)[valued[0]]!r}; the state begins with 0, or with what init(self) sets")
-        self._slots = [(name if count is None else f"{name}[{n}]", width)
-                       for name, (width, count) in self._fields.items() for n in range(count or 1)]
+        self._slots = [slot for name, field in self._fields.items() for slot in field.slots(name)]
 
     def _source(self, name: str) -> FunctionSource | None:
         fn = getattr(self._of, name, None)
         return None if fn is None else FunctionSource.of(fn, f"{self._of.__name__}.{name}")
 
-    def _width(self, name: str, hint: Any, *, many: bool = False) -> Any:
-        return stated_width(name, hint, self._known, many=many)
+    def _width(self, name: str, hint: Any) -> Width:
+        return stated_width(name, hint, self._known)
 
     def _arguments(self, source: FunctionSource) -> tuple[Argument, ...]:
         parameters = list(inspect.signature(source.fn).parameters.values())[1:]
@@ -63,9 +86,7 @@ class StatefulClass:
         def value(slot: str, width: Width) -> Value:
             return Value(scaled(Slot(slot, width).column(side), 2**width.fraction), f"{name}.{slot}", atom=True)
 
-        values = {field: value(field, width) if count is None else [value(f"{field}[{n}]", width)
-                                                                    for n in range(count)]
-                  for field, (width, count) in self._fields.items()}
+        values = {field: of.made(value(*slot) for slot in of.slots(field)) for field, of in self._fields.items()}
         return StateRecord(name, values, None if steps is None else self._assigner(steps))
 
     def _assigner(self, steps: Steps) -> Callable[[str, Any, str], Value]:
@@ -80,14 +101,13 @@ class StatefulClass:
         steps = Steps()
         state = self._state("self", "r", steps)
         zero = Value(Lit(EXACT, 0), "0", atom=True)
-        state.values = {n: [zero] * len(v) if isinstance(v, list) else zero for n, v in state.values.items()}
+        state.values = {name: field.made([zero] * len(field.widths)) for name, field in self._fields.items()}
         (own,) = inspect.signature(source.fn).parameters
         execution = FunctionRun(source, steps)
         execution.run({own: state})
         end = execution.value(own)
-        for name, width in self._slots:
-            e = slot_value(end, name).expr
-            start = steps.raw(e, width)
+        for (name, width), value in zip(self._slots, slot_values(end), strict=True):
+            start = steps.raw(value.expr, width)
             assert isinstance(start, Lit)
             assert isinstance(start.value, int)
             low, high = width.range
@@ -121,11 +141,32 @@ def assigned(steps: Steps, width: Width, value: Any, at: str) -> Value:
     return Value(scaled(stored, 2**width.fraction), at, atom=True)
 
 
-def stated_width(name: str, hint: Any, known: Mapping[str, Any], *, many: bool = False) -> Any:
-    """The width that the annotation ``hint`` of ``name`` gives; with ``many``, and the length of a tuple, or None.
+def stated_width(name: str, hint: Any, known: Mapping[str, Any]) -> Width:
+    """The width that the annotation ``hint`` of ``name`` gives. ``known``: the names where it is written."""
+    hint = _annotation(name, hint, known)
+    if not isinstance(hint, Width):
+        raise PredicateError(f"{name} must be annotated with {_WIDTHS}, not {hint!r}")
+    return hint
 
-    ``known``: the names where it is written.
-    """
+
+def stated_field(name: str, hint: Any, known: Mapping[str, Any]) -> NumberField:
+    """What the annotation ``hint`` of ``name`` gives: a width, a tuple of one width, or the widths of a named tuple."""
+    hint = _annotation(name, hint, known)
+    if isinstance(hint, Width):
+        return NumberField((hint,))
+    if is_struct(hint):
+        hints = inspect.get_annotations(hint)
+        names = {**vars(sys.modules.get(hint.__module__)), **known} if hint.__module__ in sys.modules else known
+        return NumberField(tuple(stated_width(f"{hint.__name__}.{n}", hints.get(n), names) for n in hint._fields),
+                          tuple(f".{n}" for n in hint._fields), hint)
+    if isinstance(hint, (tuple, list)) and hint and all(h == hint[0] for h in hint) and isinstance(
+            declared(hint[0]), Width):
+        return NumberField((declared(hint[0]),) * len(hint), tuple(f"[{n}]" for n in range(len(hint))))
+    raise PredicateError(f"{name} must be annotated with {_WIDTHS}, a tuple of one of them, or a NamedTuple, not "
+                         f"{hint!r}")
+
+
+def _annotation(name: str, hint: Any, known: Mapping[str, Any]) -> Any:
     if isinstance(hint, str):
         try:
             hint = eval(hint, dict(known))  # the user's annotation, as typing evaluates it
@@ -133,14 +174,9 @@ def stated_width(name: str, hint: Any, known: Mapping[str, Any], *, many: bool =
             raise PredicateError(f"the annotation of {name} must be known where it is defined: {error}") from None
     if typing.get_origin(hint) is typing.Annotated:
         hint = next((x for x in typing.get_args(hint)[1:] if isinstance(declared(x), (Width, tuple))), hint)
-    hint = declared(hint)
-    if many and isinstance(hint, (tuple, list)) and hint and all(h == hint[0] for h in hint) and isinstance(
-            declared(hint[0]), Width):
-        return declared(hint[0]), len(hint)
-    if not isinstance(hint, Width):
-        raise PredicateError(f"{name} must be annotated with splitjoin.signed(bits), unsigned(bits) or fixed(bits, "
-                             f"fraction){', or a tuple of one of them' * many}, not {hint!r}")
-    return (hint, None) if many else hint
+    if isinstance(hint, typing.ForwardRef):
+        return _annotation(name, hint.__forward_arg__, known)
+    return declared(hint)
 
 
 def declared(hint: Any) -> Any:
@@ -153,7 +189,6 @@ def declared(hint: Any) -> Any:
     return signed(bits) if is_signed else unsigned(bits)
 
 
-def slot_value(state: StateRecord, name: str) -> Value:
-    field, _, index = name.partition("[")
-    value = state.values[field]
-    return typing.cast(Value, value[int(index[:-1])] if index else value)
+def slot_values(state: StateRecord) -> list[Value]:
+    """The numbers of ``state``, in the order of its slots."""
+    return [v for value in state.values.values() for v in (value if isinstance(value, list) else [value])]

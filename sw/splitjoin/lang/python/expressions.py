@@ -13,6 +13,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,14 @@ from .choices import greatest, least, where
 from .loops import ABSENT
 from .source import FunctionSource
 from .values import Value, lift
-from .variables import StateRecord, Variables, is_traced
+from .variables import StateRecord, Struct, Variables, is_struct, is_traced, item_names, like
 
-__all__ = ["Expressions", "unknown"]
+__all__ = ["UNROLLED", "Expressions", "unknown"]
 
 #: Functions that call each other are followed so deep.
 _CALLS = 20
 #: Values that an unrolled loop may have.
-_UNROLLED = 256
+UNROLLED = 256
 
 #: The most places that a value is shifted by.
 _PLACES = 63
@@ -94,8 +95,9 @@ class Expressions(ABC):
             if len(a) != len(b):
                 raise PredicateError(f"both branches of an if must give tuples of one length, not {len(a)} and "
                                      f"{len(b)}")
-            return [self._chosen(condition, x, y, f"{name}[{n}]" if name else "")
-                    for n, (x, y) in enumerate(zip(a, b, strict=True))]
+            names = item_names(name, a) if name else [""] * len(a)
+            return like(a if isinstance(b, Struct) else b, [self._chosen(condition, x, y, of) for x, y, of in zip(
+                a, b, names, strict=True)])
         if not is_traced(a) and not is_traced(b) and type(a) is type(b) and a == b:
             return a
         if any(isinstance(x, (list, tuple, StateRecord)) for x in (a, b)):
@@ -202,8 +204,8 @@ class Expressions(ABC):
         if is_traced(items) and not isinstance(items, (list, tuple)):
             self._refuse(node, "a loop needs a number of rounds that is known before the run, such as range(8)")
         rounds = list(items)
-        if len(rounds) > _UNROLLED:
-            self._refuse(node, f"a loop is unrolled, so it may have up to {_UNROLLED} rounds, not {len(rounds)}")
+        if len(rounds) > UNROLLED:
+            self._refuse(node, f"a loop is unrolled, so it may have up to {UNROLLED} rounds, not {len(rounds)}")
         return rounds
 
     def _attribute(self, node: ast.Attribute) -> Any:
@@ -212,6 +214,10 @@ class Expressions(ABC):
             if node.attr not in of.values:
                 self._refuse(node, unknown(of, node.attr))
             return of.values[node.attr]
+        if isinstance(of, Struct):
+            if node.attr not in of.of._fields:
+                self._refuse(node, f"{of.of.__name__} has no {node.attr!r}; it has {', '.join(of.of._fields)}")
+            return of[of.of._fields.index(node.attr)]
         if is_traced(of):
             self._refuse(node, f"{self._source.text(node)!r} is not compiled: a number has no attributes")
         return getattr(of, node.attr)
@@ -237,6 +243,8 @@ class Expressions(ABC):
 
     def _binary(self, node: ast.AST, op: ast.operator, a: Any, b: Any) -> Any:
         symbol, function = _BINARY.get(type(op), ("@", operator.matmul))
+        if isinstance(op, ast.Mult) and isinstance(a, (list, tuple)) and isinstance(b, int):
+            return a * b
         if any(isinstance(x, (StateRecord, list, tuple, type(None))) for x in (a, b)):
             self._refuse(node, f"{symbol!r} needs numbers")
         if isinstance(op, (ast.LShift, ast.RShift)) and isinstance(b, Value):
@@ -301,11 +309,18 @@ class Expressions(ABC):
         return bool(value)
 
     def _call(self, node: ast.Call) -> Any:
-        function = self._value(node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "_replace" and isinstance(
+                of := self._value(node.func.value), Struct):
+            function = partial(of.of, **dict(zip(of.of._fields, of, strict=True)))
+        else:
+            function = self._value(node.func)
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
             self._refuse(node, "arguments are given one by one")
         args = [self._value(a) for a in node.args]
         named = {str(k.arg): self._value(k.value) for k in node.keywords}
+        if is_struct(function) or isinstance(function, partial):
+            made = function(*args, **named)
+            return Struct(type(made), made)
         inner = self._compiled(function)
         if inner is not None:
             return self._inlined(node, inner, args, named)

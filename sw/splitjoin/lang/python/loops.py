@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 __all__ = ["ABSENT", "ends_early", "unbroken"]
 
@@ -13,31 +13,32 @@ T = TypeVar("T", bound=ast.AST)
 ABSENT: Any = object()
 
 
-def ends_early(node: ast.stmt) -> bool:
+def ends_early(node: ast.stmt) -> TypeGuard[ast.For | ast.While]:
     """True for a loop of which a statement ends it, or one of its rounds."""
-    return isinstance(node, ast.For) and not node.orelse and any(_leaves(s) for s in node.body)
+    return isinstance(node, (ast.For, ast.While)) and not node.orelse and any(_leaves(s) for s in node.body)
 
 
-def unbroken(node: ast.For, depth: int = 0) -> list[ast.stmt]:
-    """Statements that do what the loop ``node``, within ``depth`` others, does, and leave none of its rounds."""
-    return _Loop(node, depth).statements()
+def unbroken(node: ast.For | ast.While) -> list[ast.stmt]:
+    """Statements that do what the loop ``node`` does, and leave none of its rounds."""
+    return _Loop(node).statements()
 
 
 def _leaves(node: ast.stmt, *, inner: bool = False) -> bool:
     """True if ``node`` may leave a round; ``inner``: it is of a loop within, whose break and continue are its own."""
     if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not inner):
         return True
-    within = inner or isinstance(node, ast.For)
+    within = inner or isinstance(node, (ast.For, ast.While))
     return any(_leaves(s, inner=within) for s in (*getattr(node, "body", ()), *getattr(node, "orelse", ())))
 
 
 class _Loop:
     """A loop, with names for whether a round goes on, whether the loop does, and what it has returned."""
 
-    def __init__(self, node: ast.For, depth: int):
-        self._node, self._depth = node, depth
+    def __init__(self, node: ast.For | ast.While):
+        self._node = node
+        at = f"{node.lineno}:{node.col_offset}"  # no other loop of the function has names of this place
         self._round, self._going, self._returned, self._value = (
-            f"${name}{depth}" for name in ("round", "going", "returned", "value"))
+            f"${name}{at}" for name in ("round", "going", "returned", "value"))
 
     def statements(self) -> list[ast.stmt]:
         node = self._node
@@ -46,7 +47,11 @@ class _Loop:
         if returns:
             before += [self._set(self._returned, False), self._set(self._value, ABSENT)]
         body = [self._set(self._round, True), *self._block(node.body)]
-        loop = self._placed(ast.For(node.target, node.iter, [self._if(self._going, body)], []))
+        going = self._name(self._going, ast.Load())
+        loop: ast.stmt = (ast.For(node.target, node.iter, [self._if(self._going, body)], [])
+                          if isinstance(node, ast.For) else
+                          ast.While(self._placed(ast.BoolOp(ast.And(), [going, node.test])), body, []))
+        loop = self._placed(loop)
         value = self._placed(ast.Return(self._name(self._value, ast.Load())))
         return [*before, loop, *([self._if(self._returned, [value])] if returns else [])]
 
@@ -71,8 +76,8 @@ class _Loop:
                 return ends
             case ast.If() if _leaves(node):
                 return [ast.copy_location(ast.If(node.test, self._block(node.body), self._block(node.orelse)), node)]
-            case ast.For() if _leaves(node):
-                return self._block(unbroken(node, self._depth + 1))
+            case ast.For() | ast.While() if _leaves(node):
+                return self._block(unbroken(node))
         return [node]
 
     def _name(self, name: str, context: ast.expr_context) -> ast.Name:

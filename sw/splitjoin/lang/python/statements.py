@@ -13,13 +13,14 @@ from typing import Any
 
 from splitjoin.base.errors import SplitJoinError
 
+from ..properties import known_truth
 from .choices import where
-from .expressions import Expressions, unknown
+from .expressions import UNROLLED, Expressions, unknown
 from .loops import ends_early, unbroken
 from .source import FunctionSource
 from .steps import Steps
 from .values import Value
-from .variables import StateRecord, is_traced
+from .variables import StateRecord, Struct, is_traced, item_names, like
 
 __all__ = ["FunctionRun"]
 
@@ -49,7 +50,7 @@ class FunctionRun(Expressions):
     def _block(self, statements: Sequence[ast.stmt]) -> tuple[bool, Any]:
         """Execute ``statements``; True and the value if they return one."""
         for n, node in enumerate(statements):
-            if isinstance(node, ast.For) and ends_early(node):
+            if ends_early(node):
                 return self._block([*unbroken(node), *statements[n + 1:]])
             self._places.place = self._source.place(node)
             try:
@@ -86,12 +87,35 @@ class FunctionRun(Expressions):
                 for item in self._rounds(node.iter):
                     self._assign(node.target, item)
                     self._block(node.body)
-            case ast.While():
-                self._refuse(node, "'while' is not compiled, as its rounds are not known; write 'for _ in range(n):' "
-                                   "with the most rounds, and 'if …: break' in it")
+            case ast.While(orelse=[]):
+                self._while(node, 0)
             case _:
                 self._refuse(node, f"{type(node).__name__.lower()!r} is not compiled; statements are assignments, if, "
-                                   f"for over a range, break, continue and return")
+                                   f"for over a range, while, break, continue and return")
+
+    def _while(self, node: ast.While, rounds: int) -> None:
+        """Execute what is left of a loop after ``rounds``: a round, and within its branch what is left after it.
+
+        So what is known in one round, such as their number, is known in the next.
+        """
+        while (condition := self._decided(self._condition(node.test))) is not False:
+            if rounds == UNROLLED:
+                self._refuse(node, f"a loop is unrolled, so it may have up to {UNROLLED} rounds, and this one may have "
+                                   f"more; count them, as in 'while n < 16 and …:' with 'n += 1' in each round")
+            rounds += 1
+            if isinstance(condition, Value):
+                condition = self._places.kept(condition)
+                before, self._env = self._env, _copied(self._env)
+                self._block(node.body)
+                self._while(node, rounds)
+                self._env = self._merged(node, condition, self._env, before)
+                return
+            self._block(node.body)
+
+    def _decided(self, condition: Value | bool) -> Value | bool:
+        """``condition``, or what it is where ranges tell it."""
+        known = None if isinstance(condition, bool) else known_truth(condition.expr)
+        return condition if known is None else known
 
     def _annotated(self, node: ast.AnnAssign, value: Any) -> Any:
         """``value`` as the annotation of an assignment makes it; here, annotations are for readers."""
@@ -118,7 +142,7 @@ class FunctionRun(Expressions):
         # A branch that ends without return returns None, as in Python.
         return a[0] or b[0], self._chosen(condition, a[1], b[1])
 
-    def _merged(self, node: ast.If, condition: Value, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    def _merged(self, node: ast.If | ast.While, condition: Value, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         lists: dict[tuple[int, int], Any] = {}
         for name in a:
@@ -168,6 +192,7 @@ class FunctionRun(Expressions):
         that none is picked from the others first.
         """
         of, change = self._value(target.value), self._value(node.value)
+        self._refuse_struct(target, of)
         items = self._items(target, of)
         chosen = self._index(target, index, len(items))
         new = [self._places.kept(where(chosen == n, self._binary(node, node.op, old, change), old))
@@ -177,8 +202,13 @@ class FunctionRun(Expressions):
         else:
             self._assign(target.value, new)
 
+    def _refuse_struct(self, node: ast.AST, items: Any) -> None:
+        if isinstance(items, Struct):
+            self._refuse(node, f"a named tuple is assigned as a whole: {items.of.__name__}(…), or _replace(…) of it")
+
     def _record(self, node: ast.Attribute) -> StateRecord:
         record = self._value(node.value)
+        self._refuse_struct(node, record)
         if not isinstance(record, StateRecord) or record.assign is None:
             self._refuse(node, f"only attributes of self are assigned to, not those of {self._source.text(node.value)}")
         if node.attr not in record.values:
@@ -192,7 +222,8 @@ class FunctionRun(Expressions):
         if isinstance(old, list):
             if not isinstance(value, (list, tuple)) or len(value) != len(old):
                 self._refuse(node, f"{at} is a tuple of {len(old)} numbers, and so must be what is assigned to it")
-            record.values[name] = [record.assign(f"{name}[{n}]", v, f"{at}[{n}]") for n, v in enumerate(value)]
+            names = zip(item_names(name, old), item_names(at, old), value, strict=True)
+            record.values[name] = like(old, [record.assign(slot, v, of) for slot, of, v in names])
         else:
             if isinstance(value, (list, tuple)) or value is None:
                 self._refuse(node, f"{at} is a number, and so must be what is assigned to it")
@@ -201,12 +232,14 @@ class FunctionRun(Expressions):
     def _store_at(self, record: StateRecord, node: ast.Subscript, name: str, index: Any, value: Any) -> None:
         assert record.assign is not None
         old, at = self._items(node, record.values[name]), f"{record.name}.{name}"
+        self._refuse_struct(node, record.values[name])
         new = self._replaced(node, old, index, value, at)
         record.values[name] = [x if x is y else record.assign(f"{name}[{n}]", x, f"{at}[{n}]")
                                for n, (x, y) in enumerate(zip(new, old, strict=True))]
 
     def _replaced(self, node: ast.Subscript, items: Sequence[Any], index: Any, value: Any, at: str) -> list[Any]:
         """``items``, called ``at``, with ``value`` in place of the one at ``index``."""
+        self._refuse_struct(node, items)
         chosen = self._index(node, index, len(items))
         if isinstance(value, Value):
             value = self._places.kept(value, at)
@@ -220,9 +253,9 @@ def _copied(env: dict[str, Any]) -> dict[str, Any]:
     copy, lists = dict(env), dict[int, list[Any]]()
     for name, value in env.items():
         if isinstance(value, list):  # two names of one list stay so
-            copy[name] = lists.setdefault(id(value), list(value))
+            copy[name] = lists.setdefault(id(value), like(value, value))
         if isinstance(value, StateRecord):
-            values = {n: list(v) if isinstance(v, list) else v for n, v in value.values.items()}
+            values = {n: like(v, v) if isinstance(v, list) else v for n, v in value.values.items()}
             copy[name] = StateRecord(value.name, values, value.assign)
     return copy
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..ir import Expr, check_depth
 from .values import Value
 
-__all__ = ["StateRecord", "Variables", "is_traced"]
+__all__ = ["StateRecord", "Struct", "Variables", "is_struct", "is_traced", "item_names", "like"]
 
 #: Letters of a text by which errors call a kept value.
 _TEXT = 80
@@ -47,6 +47,30 @@ class StateRecord:
 
     def __init__(self, name: str, values: Mapping[str, Any], assign: Callable[[str, Any, str], Value] | None = None):
         self.name, self.values, self.assign = name, dict(values), assign
+
+
+class Struct(list[Any]):
+    """The values of a named tuple; ``of``: its class."""
+
+    def __init__(self, of: Any, values: Iterable[Any]):
+        super().__init__(values)
+        self.of = of
+
+
+def is_struct(of: Any) -> bool:
+    """True for a class that is a named tuple."""
+    return isinstance(of, type) and issubclass(of, tuple) and hasattr(of, "_fields")
+
+
+def like(items: Any, values: Iterable[Any]) -> list[Any]:
+    """``values`` as a struct or a list, as ``items`` are."""
+    return Struct(items.of, values) if isinstance(items, Struct) else list(values)
+
+
+def item_names(name: str, items: Any) -> list[str]:
+    """The names of ``items``, which are those of ``name``."""
+    return ([f"{name}.{field}" for field in items.of._fields] if isinstance(items, Struct) else
+            [f"{name}[{n}]" for n in range(len(items))])
 
 
 def is_traced(value: Any) -> bool:

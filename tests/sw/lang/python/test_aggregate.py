@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -13,18 +13,28 @@ import pytest
 import splitjoin
 from splitjoin import PredicateError
 
+
+class Pair(NamedTuple):
+    """Two numbers of a state."""
+
+    x: splitjoin.signed(8)  # type: ignore[valid-type]
+    y: splitjoin.fixed(8, 2)  # type: ignore[valid-type]
+
+
 #: The class around a method; its state, and its parameter x.
 CLASS = """class Made:
     n: unsigned(8)
     f: fixed(16, 4)
     t: (unsigned(4),) * 3
+    p: Pair
 
 """
 RESULT = """
     def result(self):
         return self.n
 """
-NAMES: dict[str, Any] = {name: getattr(splitjoin, name) for name in ("signed", "unsigned", "fixed", "function")}
+NAMES: dict[str, Any] = {"Pair": Pair, **{name: getattr(splitjoin, name) for name in (
+    "signed", "unsigned", "fixed", "function")}}
 
 
 def made(text: str, **options: Any) -> Any:
@@ -43,7 +53,7 @@ def add(*lines: str) -> str:
 
 
 @pytest.mark.parametrize(("lines", "message", "place"), [
-    (["self.m = x"], "self has no 'm'; it has n, f, t", "self.m"),
+    (["self.m = x"], "self has no 'm'; it has n, f, t, p", "self.m"),
     (["self.n = x * 0.5"], "'self.n' is unsigned(8), but what is assigned may have a fraction", "self.n = x * 0.5"),
     (["self.n = x / 2"], "'self.n' is unsigned(8), but float64 is assigned to it", "self.n = x / 2"),
     (["self.n = x // self.n"], "'self.n' must have a value, but what is assigned is NULL where a divisor is 0",
@@ -51,7 +61,12 @@ def add(*lines: str) -> str:
     (["self.n += 1", "self.t[x] = 1"], "an index must lie within 0 and 2, but this one can be -128 to 127", "x"),
     (["self.t[3] = 1"], "an index must lie within 0 and 2, not 3", "3"),
     (["self.t = (1, 2)"], "self.t is a tuple of 3 numbers", "self.t"),
-    (["while x > 0:", "    self.n = x"], "'while' is not compiled", "while x > 0:"),
+    (["while x != 0:", "    x = x * 3 & 255"], "up to 256 rounds, and this one may have more", "while x != 0:"),
+    (["while x > 0:", "    x = x >> 1", "else:", "    x = 0"], "'while' is not compiled", "while x > 0:"),
+    (["self.p.x = x"], "a named tuple is assigned as a whole: Pair(…), or _replace(…) of it", "self.p.x"),
+    (["self.p[0] = x"], "a named tuple is assigned as a whole", "self.p[0]"),
+    (["self.n = self.p.z"], "Pair has no 'z'; it has x, y", "self.p.z"),
+    (["self.p = Pair(x)"], "'Pair(x)' cannot be computed", "Pair(x)"),
     (["for i in range(x):", "    self.n = i"], "'range' is not compiled", "range(x)"),
     (["for i in range(1000):", "    self.n = i"], "a loop is unrolled, so it may have up to 256 rounds", "range(1000)"),
     (["if x:", "    self.n = 1"], "a condition must be a comparison, not a number; write x != 0", "x"),
@@ -84,6 +99,8 @@ def test_what_is_not_compiled_is_refused_with_its_line(lines: list[str], message
 
 @pytest.mark.parametrize(("text", "message"), [
     ("class Made:\n    def add(self): pass\n", "Made must declare its state"),
+    ("from typing import NamedTuple\nclass Wide(NamedTuple):\n    x: int\nclass Made:\n    n: Wide\n",
+     "Wide.x must be annotated with splitjoin.signed"),
     ("class Made:\n    n: int\n", "Made.n must be annotated with splitjoin.signed"),
     ("class Made:\n    n: signed(8) = 7\n", r"Made.n must have no value but 0 where it is declared, not 7; the state"),
     ("class Made:\n    n: signed(8)\n", "Made must have the methods add and result"),
@@ -107,7 +124,7 @@ def test_a_method_may_return_early_and_widths_may_be_annotated_for_type_checkers
     found = made(text.replace("x: signed(8)", "x: Annotated[int, signed(8)]").replace("class", (
         "from typing import Annotated\nclass"), 1)).fold
     run = found.add.evaluator()
-    state = {"n": 3, "f": 0, "t[0]": 0, "t[1]": 0, "t[2]": 0}
+    state = {"n": 3, "f": 0, "t[0]": 0, "t[1]": 0, "t[2]": 0, "p.x": 0, "p.y": 0}
     assert [run(state, {"x": x})[0] for x in (-1, 0, 5)] == [3, 3, 8]
 
 
