@@ -9,17 +9,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.cli import main
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
+from splitjoin.rows.aggregates import states_circuit
 from splitjoin_sim.emulated import linked_top
 from splitjoin_sim.emulator import Emulator, Faults
 
 from ..support.conformance import assert_conforms
 from ..support.linked import small_join
+from ..support.user_aggregates import Checksum, Rises
 
 # These are tests in real time; `tests/sw/link` has the protocol with faults, in simulated time, in every run.
 pytestmark = pytest.mark.long
@@ -56,6 +59,25 @@ def test_sessions_follow_each_other_on_one_board():
 def test_the_answer_is_right_with_faults_on_the_line(seed, pack):
     with Emulator(linked_top(config(), pack=pack), Faults(drop=0.002, flip=0.002, double=0.002, seed=seed)) as board:
         assert answers(board.path, seed) > 0
+
+
+def test_folds_in_order():
+    """A class without a merge, by the unit behind the gather trees of the circuit on the board."""
+    r, s = (pa.table({name: pa.array([n * step % 23 for n in range(40)], pa.uint8())}) for name, step in (("x", 7),
+                                                                                                          ("y", 5)))
+    asked = splitjoin.query(r.schema, s.schema, on="abs(r.x - s.y) <= 6", window="ROWS 8", how="left", aggregate={
+        "crc": Checksum("s.y"), "rises": Rises("s.y"), "n": "count(*)"})
+    circuit = states_circuit(device("uart:none", **OPTIONS), asked)
+    assert circuit.config.in_order
+    found = []
+    with Emulator(circuit.config) as board:
+        for where in (f"uart:{board.path}", "golden"):
+            with splitjoin.open(asked, device=where, **(OPTIONS if where != "golden" else {})) as session:
+                session.push_r(r)
+                session.push_s(s)
+                found.append(session.flush().to_pydict())
+        assert board.received > 0
+    assert found[0] == found[1]
 
 
 def test_a_silent_device_is_reported():

@@ -21,7 +21,7 @@ from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.sampling import at_length
-from ..support.user_aggregates import BestVolume, Extent, Rises, Variance
+from ..support.user_aggregates import BestVolume, Extent, Rises, Travelled, Variance
 
 STALLS = {"stall_in": 0.3, "stall_out": 0.3}
 #: Every aggregate that circuits fold: of values that may be NULL, of 64 bits, of times, of decimals, of an expression.
@@ -205,6 +205,18 @@ def test_one_unit_folds_in_order(cores: int, options: dict[str, Any], window: An
     some = {name: AGGREGATES[name] for name in ("n", "mean", "low")} | {"rises": Rises("s.p"), "e": Extent("s.a")}
     assert device.circuit(query(r, s, some, window=window)).config.in_order
     same(device, r, s, window=window, how="left", aggregate=some)
+
+
+def test_equirectangular_distances_by_the_unit_that_folds_in_order() -> None:
+    """Products in the loop of no state: two stages of multipliers, and a partner a cycle."""
+    r, s = tables(24, 5)
+    device = PysimDevice(cores=2, capacity=32, seed=5, clock=80.0, fold="always", **STALLS)
+    some = {"path": Travelled("s.a * 90", "coalesce(s.p // 32, 5)", "abs(s.p) % 4096")}
+    found = same(device, r, s, window="RANGE 6", how="left", aggregate=some)
+    assert len(set(found.table["path"].to_pylist())) > 5
+    asked = query(r, s, some)
+    add = device.circuit(asked).folding.parts[0].add
+    assert (add.interval, sum(node.kind == "*" for node in add.graph.nodes)) == (1, 3)
 
 
 @pytest.mark.parametrize(("how", "window", "ordered"), [

@@ -69,9 +69,11 @@ class CocotbTestbench(Testbench):
     async def reset(self) -> None:
         """Clear all state; no port may be in use yet."""
         for name in dir(self.dut):
-            if name.endswith("i__ready"):  # an output, which Icarus Verilog would keep at what is written to it
+            # Outputs, which Icarus Verilog would keep at what is written to them.
+            if name.endswith(("i__ready", "operation__ready", "left__ready", "right__ready")):
                 continue
-            if name.endswith(("i__valid", "ready", "left__valid", "right__valid", "sequence__valid", "w_stb")):
+            if name.endswith(("i__valid", "ready", "left__valid", "right__valid", "sequence__valid", "operation__valid",
+                              "w_stb")):
                 getattr(self.dut, name).value = 0
         self.dut.clk.value = 0
         self.dut.rst.value = 1

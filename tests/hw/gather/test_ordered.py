@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from bench.place_and_route.design import part_design
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import splitjoin
@@ -16,13 +20,18 @@ from splitjoin import UnsupportedError
 from splitjoin.circuit.folding import payload_fields
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import QueryCircuit, folding_circuit
-from splitjoin.circuit.wire import ItemKind, Op, Record
+from splitjoin.circuit.wire import Configuration, ItemKind, Op, Record
 from splitjoin.lang.fold import Fold, Overflow
+from splitjoin_hw.backend.library import Converted, Library
 from splitjoin_hw.gather.ordered import OrderedFolder
 from splitjoin_hw.hls.ordered import PartnerPipeline
+from splitjoin_hw.layouts import window_layout
+from tests.testbench.folding import check_ordered
 from tests.testbench.models import Item, packed_item
+from tests.testbench.netlists import mapped_verilog
 from tests.testbench.on_amaranth import simulate
-from tests.testbench.pauses import Stalls
+from tests.testbench.pauses import MATRIX, Stalls
+from tests.testbench.runner import run_bench
 
 from ...formal.proofs import Fault, planted
 from ...support.random_aggregates import RandomAggregate, random_aggregates
@@ -159,49 +168,64 @@ class Schedule:
 def agrees(calls: dict[str, Any], folds: list[Fold | None], *, shape: str, clock: float | None, seed: int,
            stalls: Stalls, n: int = 30) -> bool:
     """True if the unit's states are those of plain Python; ``folds``: of each part of the state, None if built in."""
+    config, expected = case(calls, folds, shape=shape, clock=clock, seed=seed, n=n)
+    try:
+        simulate(OrderedFolder(config), lambda tb: check_ordered(tb, stalls=stalls, **expected))
+    except AssertionError:
+        return False
+    return True
+
+
+def case(calls: dict[str, Any], folds: list[Fold | None], *, shape: str, clock: float | None, seed: int,
+         n: int = 30) -> tuple[Configuration, dict[str, Any]]:
+    """The configuration of a unit, and the arguments of `check_ordered`."""
     circuit = circuit_of(calls, shape, clock)
     config, made = circuit.config, Schedule(circuit, folds, shape, seed, n)
     assert config.in_order
     rows, length, _ = _SHAPES[shape]
-    got: list[int] = []
-
-    async def body(tb: Any) -> None:
-        tb.set("window__rows", 2**32 - 1 if rows is None else rows)
-        tb.set("window__timed", length is not None)
-        if length is not None:
-            tb.set("window__range", length)
-        tb.source("operation", made.operations, stalls.source(0))
-        for side, (port, items) in enumerate(zip(("left", "right"), made.sides, strict=True)):
-            tb.source(port, items, stalls.source(1 + side))
-        sink = tb.sink("o", stalls.sink())
-        await tb.run(lambda: len(sink.items) == len(made.states), limit=20000)
-        await tb.steps(20)
-        got.extend(sink.items)
-
-    try:
-        simulate(OrderedFolder(config), body)
-    except AssertionError:
-        return False
-    return [item & 1 for item in got] == [row is None for row in made.states] and all(
-        _same(made, row, item >> 1) for row, item in zip(made.states, got, strict=True) if row is not None)
+    window = {"rows": 2**32 - 1 if rows is None else rows, "timed": length is not None} | (
+        {"range": length} if config.time_bits else {})
+    states = [(1, 1) if row is None else _masked(made, row) for row in made.states]
+    return config, {"operations": made.operations, "left": made.sides[0], "right": made.sides[1], "states": states,
+                    "window": window_layout(config).const(window).as_value().value}
 
 
-def _same(made: Schedule, row: int, bits: int) -> bool:
-    config, expected = made.config, made.expected(row)
-    fields = {name: bits >> at & (1 << width) - 1 for name, (at, width) in config.state.offsets().items()}
-    if fields["any"] != bool(made.partners[row]):
-        return False
-    for n, (part, fold, slots) in enumerate(zip(config.folds, made.folds, expected, strict=True)):
+def _masked(made: Schedule, row: int) -> tuple[int, int]:
+    """The bits of what leaves for R's tuple ``row`` that are known, as a mask, and their values."""
+    wanted = {"any": int(bool(made.partners[row]))}
+    for n, (part, fold, slots) in enumerate(zip(made.config.folds, made.folds, made.expected(row), strict=True)):
         if fold is None:  # the number of partners
-            if fields[f"slot{n}_0"] != len(made.partners[row]):
-                return False
+            wanted[f"slot{n}_0"] = len(made.partners[row])
         elif slots is None:
-            if not fields[f"over{n}"]:
-                return False
-        elif fields.get(f"over{n}") or any(fields[f"slot{n}_{i}"] != v & (1 << slot.bits) - 1
-                                           for i, (slot, v) in enumerate(zip(part.slots, slots, strict=True))):
-            return False
-    return True
+            wanted[f"over{n}"] = 1
+        else:
+            wanted |= {f"slot{n}_{i}": v & (1 << slot.bits) - 1 for i, (slot, v) in enumerate(zip(part.slots, slots,
+                                                                                                  strict=True))}
+            wanted |= {f"over{n}": 0} if part.checked else {}
+    mask, value = 1, 0
+    for name, (at, width) in made.config.state.offsets().items():
+        if name in wanted:
+            mask, value = mask | (1 << width) - 1 << at + 1, value | wanted[name] << at + 1
+    return mask, value
+
+
+#: A fold whose state takes several cycles, a checksum, and one by gates alone, with their parts of the state.
+_CALLS: dict[str, Any] = {"a": Rises("s.x"), "b": Checksum("s.x"), "c": Smoothed("s.x"), "n": "count(*)"}
+_FOLDS = [Rises.fold, Checksum.fold, Smoothed.fold, None]
+
+
+@pytest.mark.parametrize(("simulator", "mapped"), [
+    ("verilator", False), at_length("icarus", False), at_length("verilator", True)])
+def test_other_simulators_and_the_mapped_netlist_give_the_same(simulator: Any, mapped: bool, tmp_path: Path) -> None:
+    config, expected = case(_CALLS, _FOLDS, shape="range", clock=200.0, seed=1, n=30)
+    if mapped:
+        text = mapped_verilog(replace(part_design(OrderedFolder(config), "ecp5"), top="part"))
+    else:
+        library = Library("part")
+        library.add(Converted.of(OrderedFolder(config), "part"))
+        text = library.text()
+    assert run_bench("ordered", tmp_path, built=(text, "part"), simulator=simulator,
+                     environment={"SPLITJOIN_CASE": json.dumps(expected)}) == len(MATRIX)
 
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -216,9 +240,8 @@ def test_random_classes_fold_in_order(aggregate: RandomAggregate, shape: str, se
 
 
 def _examples(clock: float | None, seeds: int = 2) -> bool:
-    return all(agrees({"a": Rises("s.x"), "b": Checksum("s.x"), "c": Smoothed("s.x"), "n": "count(*)"},
-                      [Rises.fold, Checksum.fold, Smoothed.fold, None], shape=shape, clock=clock, seed=seed,
-                      stalls=Stalls(bool(seed), bool(seed), seed)) for shape in _SHAPES for seed in range(seeds))
+    return all(agrees(_CALLS, _FOLDS, shape=shape, clock=clock, seed=seed, stalls=Stalls(bool(seed), bool(seed), seed))
+               for shape in _SHAPES for seed in range(seeds))
 
 
 @pytest.mark.parametrize("clock", [200.0, at_length(None), at_length(100.0)])

@@ -142,7 +142,8 @@ class FunctionRun(Expressions):
         # A branch that ends without return returns None, as in Python.
         return a[0] or b[0], self._chosen(condition, a[1], b[1])
 
-    def _merged(self, node: ast.If | ast.While, condition: Value, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    def _merged(self, node: ast.If | ast.While, condition: Value, a: dict[str, Any],
+                b: dict[str, Any]) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         lists: dict[tuple[int, int], Any] = {}
         for name in a:
