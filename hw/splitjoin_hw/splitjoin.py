@@ -30,6 +30,7 @@ from .gather.tree import GatherTree
 from .gather.ways import WayTree
 from .layouts import STREAM_R, input_layout, result_layout, taken
 from .link.registers import RegisterBlock
+from .memory.port import AxiMaster
 from .network.block_fifo import BlockFifo
 from .network.pipeline import pipelined, register_tree
 from .network.queue import Queue
@@ -106,13 +107,14 @@ class SplitJoin(Top):
             m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
             cores.append(core)
 
+        fault = self._memory(m, cores[0]) if config.memory != "bram" else None
         watchdogs = self._watch(m, cores, tree, left, right) if config.fault_timeout else []
         valid_since_reset = Signal()  # no register holds anything from before a reset
         m.d.sync += valid_since_reset.eq(settling == 0)
         self._count(m, registers, record, [core.compared[n] for core in cores for n in (0, 1)],
                     [core.matched[n] & ~watchdogs[at].dead if watchdogs else core.matched[n]
                      for at, core in enumerate(cores) for n in (0, 1)])
-        self._report_overflow(m, registers, cores, valid_since_reset, [watchdog.dead for watchdog in watchdogs])
+        self._report_overflow(m, registers, cores, valid_since_reset, [watchdog.dead for watchdog in watchdogs], fault)
         if config.region_counters:
             select = registers.select
             counter = Signal(range(len(REGION_COUNTERS)))
@@ -216,6 +218,14 @@ class SplitJoin(Top):
         state_items(m, config, folder.o, out)
         return out
 
+    def _memory(self, m: Module, core: Any) -> Signal:
+        """Connects the regions of ``core`` with external memory, and returns the flag that this has given an error."""
+        m.submodules.master = master = AxiMaster(self._config)
+        for n in (0, 1):
+            wiring.connect(m, core.memory[n], master.regions[n])
+        wiring.connect(m, master.bus, wiring.flipped(self.m))
+        return master.fault
+
     def _watch(self, m: Module, cores: list[Any], tree: Any, left: Any, right: Any) -> list[Any]:
         """Watchdogs between the trees and the ``cores``."""
         config, watchdogs = self._config, []
@@ -253,9 +263,9 @@ class SplitJoin(Top):
             m.d.sync += registers.selected.eq(Mux(side, last[1], last[0]))
 
     def _report_overflow(self, m: Module, registers: RegisterBlock, cores: list[Core], valid_since_reset: Signal,
-                         dead: list[Signal]) -> None:
+                         dead: list[Signal], fault: Signal | None) -> None:
         """The sticky overflow report, which begins when ``valid_since_reset`` is high. ``dead``: empty, or for each
-        core whether it is left out, and reports nothing.
+        core whether it is left out, and reports nothing. ``fault``: external memory has given an error.
         """
         # Once a region has overflowed, all others stop too, sooner or later, but not before they have processed the
         # input up to the same tuple. So when all have stopped, the first tuple in arrival order that did not fit is
@@ -297,7 +307,8 @@ class SplitJoin(Top):
         r_first = Signal()
         m.d.sync += r_first.eq(row["r"] < first_after)
         m.d.comb += [
-            registers.overflow.eq(Cat(seen["r"] & (r_first | ~seen["s"]), seen["s"] & ~(r_first & seen["r"]))),
+            registers.overflow.eq(Cat(seen["r"] & (r_first | ~seen["s"]), seen["s"] & ~(r_first & seen["r"]),
+                                      *([] if fault is None else [fault]))),
         ]
 
 

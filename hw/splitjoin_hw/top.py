@@ -16,6 +16,7 @@ from splitjoin.circuit.wire import WORD_BITS, Configuration, Op, Record
 
 from .layouts import STREAM_R, STREAM_S, input_layout
 from .link.registers import Counter, RegisterBlock, bus_ports
+from .memory.port import MasterSignature
 from .network.skid_buffer import SkidBuffer
 from .parts import Submodules
 
@@ -37,6 +38,7 @@ def top_ports(config: Configuration) -> dict[str, wiring.Member]:
         "i": In(stream.Signature(padded(config.input_record))),
         "o": Out(stream.Signature(padded(config.output_record))),
         **bus_ports(),
+        **({} if config.memory == "bram" else {"m": Out(MasterSignature(config))}),
     }
 
 
@@ -44,8 +46,8 @@ class Top(wiring.Component):
     """The base of the tops of all architectures (`splitjoin.circuit.architectures`).
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
-    ``r_data``: the register bus. ``parts`` adds repeated parts as submodules, or, for Verilog, as instances of one
-    module per kind.
+    ``r_data``: the register bus. ``m``: the AXI4 master for external memory. ``parts`` adds repeated parts as
+    submodules, or, for Verilog, as instances of one module per kind.
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):

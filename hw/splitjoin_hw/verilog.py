@@ -106,7 +106,8 @@ def header(config: Configuration, query: Sequence[str] = ()) -> str:
 
     Characters that could end a comment are escaped.
     """
-    unsaid = [("root_width", 1), ("sources", 1), ("formula", None), ("stage_counters", False),
+    unsaid = [("root_width", 1), ("sources", 1), ("formula", None), ("stage_counters", False), ("memory", "bram"),
+              ("contexts", 0),
               ("architecture", "splitjoin"), ("architecture", "small")]
     given = asdict(config)
     if config.formula is not None:

@@ -19,6 +19,7 @@ from splitjoin import circuit, hls, link
 from splitjoin.base import version as own_version
 from splitjoin.base.cache import find, making, place, publish
 from splitjoin.base.errors import ToolError
+from splitjoin.circuit.memory import address_bits, lines
 from splitjoin.circuit.wire import Configuration
 from splitjoin.lang import fold, schema
 from splitjoin_hw.top import padded
@@ -89,6 +90,8 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
               "--Mdir", str(work / "cc"), "-O3", *_VERILATOR, *kind.translator], verilator)
         words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}",
                  f"-DSOURCES={config.sources}"]
+        if config.memory != "bram":
+            words += [f"-DLINES={lines(config)}", f"-DADDRESS_BITS={address_bits(config)}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         levels = _levels()
         # A translation unit for code that runs once and one for code that always runs, where their levels differ: more

@@ -22,6 +22,7 @@ from splitjoin_hw.top import padded
 
 from .build import library
 from .latency import LatencyLog
+from .memory import EXTERNAL, SimulatedMemory
 from .stalls import check_pace, check_patience, check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
@@ -49,6 +50,7 @@ class SimDevice(CircuitDevice):
         progress: True to show a progress bar on a terminal.
         trace: The file that gets the waveforms of a session, .fst or .vcd; None for none. Its model is another one,
             which runs slower.
+        external: The memory of windows that do not lie in block RAM (parameter ``memory``).
     """
 
     name: ClassVar[str] = "sim"
@@ -61,6 +63,7 @@ class SimDevice(CircuitDevice):
     patience: int | None = None
     progress: bool = False
     trace: str | os.PathLike[str] | None = None
+    external: SimulatedMemory = EXTERNAL
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,10 +73,11 @@ class SimDevice(CircuitDevice):
         check_trace(self.name, self.trace)
 
     def _connect(self, config: Configuration) -> Transport:
-        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace)
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace, self.external)
         model = library(config, None if self.trace is None else Path(self.trace).suffix)
         return ModelTransport(model, config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              pace=self.pace, patience=patience, progress=self.progress, trace=self.trace)
+                              pace=self.pace, patience=patience, progress=self.progress, trace=self.trace,
+                              external=self.external)
 
 
 class ModelTransport(Transport):
@@ -81,14 +85,19 @@ class ModelTransport(Transport):
 
     def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
                  patience: int, pace: float | None = None, progress: bool = False,
-                 trace: str | os.PathLike[str] | None = None):
+                 trace: str | os.PathLike[str] | None = None,
+                 external: SimulatedMemory = EXTERNAL):
         self._config, self._patience, self._progress = config, patience, progress
-        self._lib = _load(path)
+        self._lib = _load(path, memory=config.memory != "bram")
         self._trace = None if trace is None else trace_file(trace)
         if trace is not None:
             self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
         self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share, pace or 0.0))
+        if config.memory != "bram":
+            fails = -1 if external.fails is None else external.fails
+            self._lib.sj_memory(self._model, external.latency, external.interval, external.reorder,
+                                int(external.stall * 2**32), fails % 2**64)
         self._out_words = padded(config.output_record) // 32
         self._log = LatencyLog()
 
@@ -164,7 +173,7 @@ def _pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _load(path: Path) -> ctypes.CDLL:
+def _load(path: Path, *, memory: bool) -> ctypes.CDLL:
     lib = ctypes.CDLL(str(path))
     handle, u32, u64, p = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
     for name, result, arguments in (
@@ -174,6 +183,7 @@ def _load(path: Path) -> ctypes.CDLL:
         ("sj_write", None, (handle, u32, u32)),
         ("sj_cycle", u64, (handle,)),
         ("sj_run", ctypes.c_int, (handle, p, p, u64, p, p, p, p, u64, p, p, ctypes.c_int, u64, u64)),
+        *([("sj_memory", None, (handle, u64, u64, u64, u32, u64))] if memory else []),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, list(arguments)

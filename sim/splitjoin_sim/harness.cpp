@@ -2,10 +2,15 @@
 //
 // Compiled together with what Verilator generates for the top module "splitjoin"; IN_WORDS and OUT_WORDS are the
 // widths of a record and of the output in 32-bit words, and SOURCES is the number of records beside each other at the
-// input. All functions have C linkage and are called through ctypes.
+// input. With external memory, LINES are its lines and ADDRESS_BITS is the width of their numbers. All functions have C linkage and are called through ctypes.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <queue>
+#include <vector>
 
 #include "Vsplitjoin.h"
 #include "verilated.h"
@@ -23,6 +28,113 @@ struct Random {
     }
 };
 
+#ifdef LINES
+struct Request {
+    uint64_t done, order;  // cycle in which it is done, and its number
+    uint32_t id, line, strobes;
+    bool write;
+    std::array<uint32_t, 4> data;
+    bool operator>(const Request& other) const {
+        return done != other.done ? done > other.done : order > other.order;
+    }
+};
+
+// External memory at the circuit's AXI4 master, as `splitjoin_sim.memory` describes it.
+struct Memory {
+    Random random;
+    uint64_t latency = 45, interval = 1, reorder = 0, fails = ~0ULL;
+    uint32_t stall = 0;  // of 2^32
+    uint64_t free = 0, served = 0;
+    std::vector<std::array<uint32_t, 4>> lines;
+    std::priority_queue<Request, std::vector<Request>, std::greater<Request>> under_way;
+    std::deque<Request> addresses, data, reads, writes;  // of writes, their two halves; requests that are done
+
+    explicit Memory(uint64_t seed) : random{seed * 2 + 0xD1B54A32D192ED03ULL}, lines(LINES) {
+        for (auto& line : lines)
+            for (auto& word : line) word = random.next();  // what memory holds after power-up
+    }
+
+    bool stalls() { return stall != 0 && random.next() < stall; }
+
+    void begin(uint64_t cycle, Request request) {
+        free = std::max(free, cycle) + interval;
+        request.done = std::max(cycle + latency, free) + (reorder ? random.next() % (reorder + 1) : 0);
+        request.order = served++;
+        under_way.push(request);
+    }
+
+    // Takes what the circuit offers in this cycle, before the clock's edge.
+    void sample(Vsplitjoin& top, uint64_t cycle) {
+        if (top.m___05Far___05Fvalid && top.m___05Far___05Fready) begin(cycle, address(top.m___05Far___05Fpayload));
+        if (top.m___05Faw___05Fvalid && top.m___05Faw___05Fready)
+            addresses.push_back(address(top.m___05Faw___05Fpayload));
+        if (top.m___05Fw___05Fvalid && top.m___05Fw___05Fready) {
+            Request part{};
+            std::memcpy(part.data.data(), top.m___05Fw___05Fpayload.data(), 16);
+            part.strobes = top.m___05Fw___05Fpayload.data()[4];
+            data.push_back(part);
+        }
+        if (!addresses.empty() && !data.empty()) {
+            Request whole = data.front();
+            whole.id = addresses.front().id, whole.line = addresses.front().line, whole.write = true;
+            begin(cycle, whole);
+            addresses.pop_front(), data.pop_front();
+        }
+    }
+
+    // Offers the next answers, behind the clock's edge.
+    void drive(Vsplitjoin& top, uint64_t cycle) {
+        for (; !under_way.empty() && under_way.top().done <= cycle; under_way.pop()) {
+            Request due = under_way.top();
+            if (due.order != fails && due.line < LINES) {
+                auto& line = lines[due.line];
+                if (due.write) {
+                    auto* bytes = reinterpret_cast<uint8_t*>(line.data());
+                    const auto* given = reinterpret_cast<const uint8_t*>(due.data.data());
+                    for (int n = 0; n < 16; ++n) bytes[n] = due.strobes >> n & 1 ? given[n] : bytes[n];
+                } else {
+                    due.data = line;
+                }
+            }
+            (due.write ? writes : reads).push_back(due);
+        }
+        if (!reads.empty() && !stalls()) {
+            const Request due = next(reads);
+            uint32_t* payload = top.m___05Fr___05Fpayload.data();
+            std::memcpy(payload, due.data.data(), 16);
+            payload[4] = response(due) | due.id << 2;
+            top.m___05Fr___05Fvalid = 1;
+        }
+        if (!writes.empty() && !stalls()) {
+            const Request due = next(writes);
+            top.m___05Fb___05Fpayload = response(due) | due.id << 2;
+            top.m___05Fb___05Fvalid = 1;
+        }
+        top.m___05Far___05Fready = !stalls();
+        top.m___05Faw___05Fready = !stalls();
+        top.m___05Fw___05Fready = !stalls();
+    }
+
+    static Request address(uint64_t payload) {
+        Request request{};
+        request.line = payload & ((1ULL << ADDRESS_BITS) - 1);
+        request.id = payload >> ADDRESS_BITS;
+        return request;
+    }
+
+    uint32_t response(const Request& request) const {  // SLVERR, or DECERR beyond the end
+        return request.line >= LINES ? 3 : request.order == fails ? 2 : 0;
+    }
+
+    Request next(std::deque<Request>& from) {
+        const auto at = from.begin() + (reorder ? random.next() % from.size() : 0);
+        const Request found = *at;
+        from.erase(at);
+        return found;
+    }
+};
+#endif
+
 struct Model {
     VerilatedContext context;
     Vsplitjoin top;
@@ -31,6 +143,9 @@ struct Model {
     Random random;
     uint32_t stall_in, stall_out;  // of 2^32, the share of cycles in which the port stalls
     double pace;                   // records that come in a cycle; 0 for no limit
+#ifdef LINES
+    Memory memory;
+#endif
     uint32_t offering = 0;         // the sources that offer a record: a stream never takes back an offer
 
     Model(uint64_t seed, uint32_t in, uint32_t out, double records_a_cycle)
@@ -38,7 +153,11 @@ struct Model {
           random{seed * 2 + 0x9E3779B97F4A7C15ULL},
           stall_in(in),
           stall_out(out),
-          pace(records_a_cycle) {
+          pace(records_a_cycle)
+#ifdef LINES
+          , memory(seed)
+#endif
+    {
         random.state |= 1;
         top.clk = 0;
         top.rst = 1;
@@ -63,11 +182,19 @@ struct Model {
     void enter() { Verilated::threadContextp(&context); }
 
     void edge() {
+#ifdef LINES
+        top.eval();  // what memory drives since the edge before
+        memory.sample(top, cycle);
+#endif
         top.clk = 1;
         top.eval();
         top.clk = 0;
         top.eval();
         ++cycle;
+#ifdef LINES
+        top.m___05Fr___05Fvalid = top.m___05Fb___05Fvalid = 0;  // the circuit takes answers at once
+        if (!top.rst) memory.drive(top, cycle);
+#endif
     }
 
     bool stalls(uint32_t share) { return share != 0 && random.next() < share; }
@@ -88,6 +215,14 @@ enum { RUN_SENT = 0, RUN_END = 1, RUN_FULL = 2, RUN_STUCK = 3, RUN_PAUSED = 4 };
 void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out, double pace) {
     return new Model(seed, stall_in, stall_out, pace);
 }
+
+#ifdef LINES
+void sj_memory(void* handle, uint64_t latency, uint64_t interval, uint64_t reorder, uint32_t stall, uint64_t fails) {
+    Memory& memory = static_cast<Model*>(handle)->memory;
+    memory.latency = latency, memory.interval = interval, memory.reorder = reorder, memory.stall = stall;
+    memory.fails = fails;
+}
+#endif
 
 void sj_close(void* handle) {
     delete static_cast<Model*>(handle);

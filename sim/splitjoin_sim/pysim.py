@@ -28,6 +28,7 @@ from splitjoin_hw.circuit import circuit
 from splitjoin_hw.top import padded
 
 from .latency import LatencyLog
+from .memory import EXTERNAL, MemoryModel, SimulatedMemory
 from .stalls import check_pace, check_patience, check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
@@ -42,7 +43,7 @@ _STRETCH = 64
 @dataclass(frozen=True, kw_only=True)
 class PysimDevice(CircuitDevice):
     """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out``, ``pace``,
-    ``patience`` and ``trace`` (.vcd only) as of `SimDevice`.
+    ``patience``, ``trace`` (.vcd only) and ``external`` as of `SimDevice`.
     """
 
     name: ClassVar[str] = "pysim"
@@ -54,6 +55,7 @@ class PysimDevice(CircuitDevice):
     pace: float | None = None
     patience: int | None = None
     trace: str | os.PathLike[str] | None = None
+    external: SimulatedMemory = EXTERNAL
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,16 +65,17 @@ class PysimDevice(CircuitDevice):
         check_trace(self.name, self.trace, (".vcd",))
 
     def _connect(self, config: Configuration) -> Transport:
-        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace)
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace, self.external)
         return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              patience=patience, pace=self.pace, trace=self.trace)
+                              patience=patience, pace=self.pace, trace=self.trace, external=self.external)
 
 
 class PysimTransport(Transport):
     """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
 
     def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float, patience: int,
-                 pace: float | None = None, trace: str | os.PathLike[str] | None = None):
+                 pace: float | None = None, trace: str | os.PathLike[str] | None = None,
+                 external: SimulatedMemory = EXTERNAL):
         self._files = ExitStack()
         if trace is not None:
             self._files.enter_context(trace_file(trace))
@@ -96,6 +99,8 @@ class PysimTransport(Transport):
         self._simulator.add_clock(_PERIOD)
         for process in (*(partial(self._source, n) for n in range(config.sources)), self._sink, self._registers):
             self._simulator.add_testbench(process, background=True)
+        if config.memory != "bram":
+            self._simulator.add_testbench(MemoryModel(self._top.m, external, seed).play, background=True)
         if trace is not None:
             self._files.enter_context(self._simulator.write_vcd(os.fspath(trace)))
 

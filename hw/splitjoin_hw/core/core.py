@@ -11,7 +11,7 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..layouts import input_layout, settings_layout, window_layout
 from ..network.distributor import Distributor
-from .region import Region, match_count, region_layout
+from .region import Region, match_count, memory_port, region_layout
 
 __all__ = ["Core", "core_ports"]
 
@@ -35,6 +35,7 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "selected": Out(COUNTER_BITS).array(2),
         **({"scanning": Out(2), "takes": Out(2)} if config.stage_counters else {}),
         **({"busy": Out(2), "works": Out(2)} if config.fault_timeout else {}),
+        **{name: Out(member.signature).array(2) for name, member in memory_port(config).items()},
     }
 
 
@@ -49,6 +50,7 @@ class Core(wiring.Component):
     ``scanning``, ``takes``, with stage counters: for each region, a pass is under way, and one is to begin.
     ``busy``, ``works``, with a fault time-out: for each region, it has work to do, and some of it is done in this cycle
     beside taking records and giving results.
+    ``memory``: the ports of the left and the right region to external memory.
     """
 
     def __init__(self, config: Configuration):
@@ -85,6 +87,9 @@ class Core(wiring.Component):
         if self._config.stage_counters:
             m.d.comb += [getattr(self, name).eq(Cat(getattr(region, name) for region in (left, right)))
                          for name in ("scanning", "takes")]
+        if self._config.memory != "bram":
+            for region, port in ((left, self.memory[0]), (right, self.memory[1])):
+                wiring.connect(m, region.memory, wiring.flipped(port))
         if self._config.fault_timeout:
             m.d.comb += [self.works.eq(Cat(left.works, right.works)), self.busy.eq(Cat(
                 region.busy | (region.i.valid & ~region.i.ready) for region in (left, right)))]

@@ -25,7 +25,8 @@ __all__ = ["LookupSignature", "OutcomeSignature", "ProcessingSignature", "RingSi
 class RingSignature(wiring.Signature):
     """The ring of stream ``side``, as the processing side sees it: read ports, and the positions still to be read.
 
-    ``rows``, ``keys``: read ports, one per lane; ``keys`` belong to the ``rows`` of two cycles ago. ``scanning``,
+    ``rows``, ``keys``, of a ring in block RAM: read ports, one per lane; ``keys`` belong to the ``rows`` of two cycles
+    ago. ``scanning``,
     ``position``: a pass is under way, and the first position that it has still to read. ``waiting``, ``first``: probes
     wait for the next pass, and the first position that it will read. ``claiming``: a task was accepted whose positions
     these do not cover yet.
@@ -34,8 +35,8 @@ class RingSignature(wiring.Signature):
     def __init__(self, config: Configuration, side: str):
         position = position_bits(config)
         super().__init__({
-            "rows": Out(range(ring_rows(config))).array(config.lanes),
-            "keys": In(struct(config.keys(side))).array(config.lanes),
+            **({"rows": Out(range(ring_rows(config))).array(config.lanes),
+                "keys": In(struct(config.keys(side))).array(config.lanes)} if config.memory == "bram" else {}),
             "scanning": Out(1),
             "position": Out(position),
             "waiting": Out(1),

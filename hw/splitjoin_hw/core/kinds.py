@@ -11,6 +11,9 @@ from amaranth.lib import data, wiring
 from splitjoin.circuit.wire import Configuration
 
 from ..layouts import struct
+from ..memory.chaser import Chaser
+from ..memory.port import RoundRobin
+from ..memory.store_unit import StoreUnit
 from .buckets import Buckets, CellBuckets, HashBuckets
 from .emitter import Emitter
 from .index import Index
@@ -22,7 +25,8 @@ from .sorter import SortingEmitter
 from .stack import StackEmitter
 from .storage import Storage
 
-__all__ = ["CORE_COMPONENTS", "CoreComponents", "IndexComponents", "ScanComponents"]
+__all__ = ["CORE_COMPONENTS", "CoreComponents", "IndexComponents", "MemoryComponents", "ScanComponents",
+           "components"]
 
 
 class CoreComponents(ABC):
@@ -46,8 +50,10 @@ class CoreComponents(ABC):
 
     @abstractmethod
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
-                  processing: Any) -> None:
-        """Add the index to region ``m``, between storage and processing side; ``body``: of the record to be stored."""
+                  processing: Any, port: Any) -> None:
+        """Add the index to region ``m``, between storage and processing side; ``body``: of the record to be stored,
+        ``port``: of the region to external memory (`splitjoin_hw.memory.port.MemorySignature`), or None.
+        """
 
 
 class ScanComponents(CoreComponents):
@@ -62,7 +68,7 @@ class ScanComponents(CoreComponents):
         return (ListEmitter if config.probes == 1 else SortingEmitter)(config, latency=latency)
 
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
-                  processing: Any) -> None:
+                  processing: Any, port: Any) -> None:
         pass  # this kind has no index
 
 
@@ -81,7 +87,7 @@ class IndexComponents(CoreComponents):
         return StackEmitter(config, latency=latency)
 
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
-                  processing: Any) -> None:
+                  processing: Any, port: Any) -> None:
         m.submodules.index = index = Index(config, side, self.buckets)
         record = data.View(struct(config.body(side)), body[:config.body(side).width])
         lookup = LookupSignature(config)
@@ -91,6 +97,50 @@ class IndexComponents(CoreComponents):
             index.store.eq(storage.stored), index.position.eq(storage.written), storage.hold.eq(index.hold),
             index.row.eq(processing.rows[0]),
         ]
+
+
+class MemoryComponents(CoreComponents):
+    """A `Chaser`, a `StoreUnit` and a `StackEmitter`, for a kind with ``buckets`` and windows in external memory."""
+
+    name = "chaser"
+
+    def __init__(self, buckets: Buckets):
+        self.buckets = buckets
+
+    def processing(self, config: Configuration, side: str) -> Chaser:
+        return Chaser(config, side, self.buckets)
+
+    def emitter(self, config: Configuration, latency: int) -> StackEmitter:
+        return StackEmitter(config, latency=latency)
+
+    def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
+                  processing: Any, port: Any) -> None:
+        m.submodules.writer = writer = StoreUnit(config, side, self.buckets)
+        m.submodules.reads = reads = RoundRobin(port.read.payload.shape())
+        record = data.View(struct(config.body(side)), body[:config.body(side).width])
+        for part, source in zip((processing, writer), reads.i, strict=True):
+            wiring.connect(m, part.read, source)
+        wiring.connect(m, reads.o, wiring.flipped(port.read))
+        wiring.connect(m, writer.write, wiring.flipped(port.write))
+        of_store = port.answer.number[-1]
+        m.d.comb += [
+            Cat(writer.cells).eq(Cat(self.buckets.stored_cells(config, side, record))),
+            *(writer.keys[name].eq(record[name]) for name, _ in config.keys(side).fields),
+            writer.store.eq(storage.stored), storage.hold.eq(writer.hold),
+            writer.look.eq(processing.look), processing.blocked.eq(writer.blocked), processing.able.eq(writer.able),
+            writer.answer_valid.eq(port.answer_valid & of_store), writer.answer.eq(port.answer),
+            processing.answer_valid.eq(port.answer_valid & ~of_store), processing.answer.eq(port.answer),
+            writer.written_valid.eq(port.written_valid), writer.written.eq(port.written),
+        ]
+
+
+def components(config: Configuration) -> CoreComponents:
+    """The components of the cores of ``config``."""
+    of_kind = CORE_COMPONENTS[config.core]
+    if config.memory == "bram":
+        return of_kind
+    assert isinstance(of_kind, IndexComponents)
+    return MemoryComponents(of_kind.buckets)
 
 
 #: Name of the kind → its components.

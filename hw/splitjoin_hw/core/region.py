@@ -15,16 +15,17 @@ from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 
 from ..layouts import STREAM_R, STREAM_S, folded_layout, input_layout, result_layout, window_layout
+from ..memory.port import MemorySignature
 from ..network.block_fifo import HalfRateFifo
 from ..network.queue import Queue
 from .first_hits import FirstHits
 from .folder import FoldingEmitter
 from .interfaces import OutcomeSignature, RingSignature, interface
-from .kinds import CORE_COMPONENTS
+from .kinds import components
 from .storage import Storage
 from .stored_states import StoredStates
 
-__all__ = ["RecordQueue", "Region", "RegionCounters", "folds", "match_count", "region_layout"]
+__all__ = ["RecordQueue", "Region", "RegionCounters", "folds", "match_count", "memory_port", "region_layout"]
 
 
 class RegionCounters(wiring.Component):
@@ -120,6 +121,11 @@ def match_count(config: Configuration, side: str) -> range:
     return range(config.lanes * config.probes + 1 if folds(config, side) else 2)
 
 
+def memory_port(config: Configuration) -> dict[str, wiring.Member]:
+    """The port ``memory`` of a region whose window lies in external memory."""
+    return {} if config.memory == "bram" else {"memory": Out(MemorySignature(config))}
+
+
 class Region(wiring.Component):
     """Stores its share of stream ``side`` and scans it for every tuple of the other stream (SplitJoin, section 4).
 
@@ -150,6 +156,7 @@ class Region(wiring.Component):
             "selected": Out(COUNTER_BITS),
             **({"scanning": Out(1), "takes": Out(1)} if config.stage_counters else {}),
             **({"busy": Out(1), "works": Out(1)} if config.fault_timeout else {}),
+            **memory_port(config),
         })
 
     @property
@@ -165,7 +172,7 @@ class Region(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config, side = self._config, self._side
-        kind = CORE_COMPONENTS[config.core]
+        kind = components(config)
         m.submodules.storage = storage = self._storage()
         m.submodules[kind.name] = processing = kind.processing(config, side)
         emitter: Any
@@ -219,7 +226,7 @@ class Region(wiring.Component):
                          first.written.eq(storage.written), first.stored.eq(storage.stored)]
         else:
             wiring.connect(m, interface(processing, outcomes), interface(emitter, outcomes.flip()))
-        kind.add_index(m, config, side, storage.i.payload.body, storage, processing)
+        kind.add_index(m, config, side, storage.i.payload.body, storage, processing, getattr(self, "memory", None))
         m.d.comb += [
             storage.index.eq(self.index),
             emitter.index.eq(self.index),

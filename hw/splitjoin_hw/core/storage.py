@@ -206,6 +206,13 @@ class Storage(wiring.Component):
         with m.If(probed):
             m.d.sync += probes.eq(probes + 1)
 
+        if config.memory == "bram":
+            self._banks(m, decoded & stored_here & slot_free)
+        return m
+
+    def _banks(self, m: Module, writes_next: Value) -> None:
+        """The ring. ``writes_next``: the tuple at the input may be written to the tail in the next cycle."""
+        config, op, tail = self._config, self.i.payload, self.written
         body = data.View(struct(config.body(self._side)), op.body[:config.body(self._side).width])
         lane_bits = config.lanes.bit_length() - 1
         # Tuples are written a cycle later, from registers next to the banks: no probe can read the slot before.
@@ -217,7 +224,7 @@ class Storage(wiring.Component):
         for lane in range(config.lanes):
             writes = Signal(name=f"writes{lane}")
             # A free slot may be written before it is known whether the tuple is stored.
-            m.d.sync += writes.eq(decoded & stored_here & slot_free & (tail[:lane_bits] == lane))
+            m.d.sync += writes.eq(writes_next & (tail[:lane_bits] == lane))
             m.submodules[f"bank{lane}"] = bank = Ram(struct(stored_record), ring_rows(config))
             if payload:
                 m.d.comb += [self.values[lane][name].eq(bank.r_data[name]) for name, _ in payload]
@@ -226,7 +233,6 @@ class Storage(wiring.Component):
                 Cat(self.keys[lane]).eq(Cat(bank.r_data[name] for name, _ in config.keys(self._side).fields)),
                 bank.w_en.eq(writes), bank.w_addr.eq(row), Cat(bank.w_data).eq(Cat(keys)),
             ]
-        return m
 
     def _window(self, m: Module, head: Value, live: Value, head_row: Value, counted: Value) -> tuple[Value, ...]:
         """The window that a probe sees: the position of its oldest tuple, their number, and the oldest one's row id.

@@ -52,18 +52,19 @@ class Matcher(wiring.Component):
         ``match``: bit ``probe · lanes + lane``, for the keys of ``latency`` cycles ago.
 
     With ``constant`` there are no registers for bounds, and no ports ``hold``, ``load`` and ``swap``: ``bounds`` are
-    those of the only probe, and stay from its first key until its last match.
+    those of the only probe, and stay from its first key until its last match. With ``each`` there are neither:
+    ``bounds`` come with the keys that are compared with them.
     """
 
-    def __init__(self, config: Configuration, side: str, *, constant: bool = False):
-        if constant and (config.probes != 1 or config.tables):
+    def __init__(self, config: Configuration, side: str, *, constant: bool = False, each: bool = False):
+        if (constant or each) and (config.probes != 1 or config.tables):
             raise ValueError(f"A matcher of constant bounds must have one probe and no tables, not {config.probes!r} "
                              f"and tables={config.tables!r}")
-        self._config, self._side, self._constant = config, side, constant
+        self._config, self._side, self._constant, self._each = config, side, constant or each, each
         super().__init__({
             "keys": In(struct(config.keys(side))).array(config.lanes),
             "bounds": In(struct(config.bounds(other_side(side)))),
-            **({} if constant else {"hold": In(1), "load": In(config.probes), "swap": In(1)}),
+            **({} if self._constant else {"hold": In(1), "load": In(config.probes), "swap": In(1)}),
             **({"fill": In(len(probe_groups(config.probes)))} if config.tables else {}),
             "match": Out(config.probes * config.lanes),
         })
@@ -118,7 +119,7 @@ class Matcher(wiring.Component):
             lanes.append(codes)
 
         batch: list[_Held | _Constant] = [
-            _Constant(coded) if self._constant else _Held(m, probe, coded, loads, swaps)
+            _Constant(coded, self._each) if self._constant else _Held(m, probe, coded, loads, swaps)
             for probe in range(config.probes)]
         found = self._look_up(m, tests, coded, lanes, loads, swaps)
         for probe, held in enumerate(batch):
@@ -201,14 +202,14 @@ class Matcher(wiring.Component):
 
 
 class _Constant:
-    """The bounds of the only probe, which are the same for keys of any age."""
+    """The bounds of the only probe, which are the same for keys of any age, or come with ``each`` of them."""
 
-    def __init__(self, coded: dict[str, Delays]):
-        self._coded = coded
+    def __init__(self, coded: dict[str, Delays], each: bool):
+        self._coded, self._each = coded, each
 
     def at(self, name: str, age: int) -> Value:
-        """The field ``name``."""
-        return self._coded[name].at(0)
+        """The field ``name`` for keys of ``age`` cycles ago."""
+        return self._coded[name].at(age if self._each else 0)
 
 
 class _Held:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.plan.plan import Plan
 
 from .core_kinds import KINDS
@@ -54,8 +55,14 @@ def choose_core(plan: Plan, parameters: CircuitParameters) -> CoreChoice:
         return CoreChoice("scan", (), f"{parameters.structure.title} scans")
     if parameters.tables:
         return CoreChoice("scan", (), "tables, which are asked for, are of scans")
-    if parameters.lanes > 1 or parameters.probes > 1:
+    if (parameters.lanes > 1 or parameters.probes > 1) and parameters.memory == "bram":
         return CoreChoice("scan", (), "lanes and probes, of which more than one are asked for, are of scans")
+    if parameters.memory != "bram":
+        if main is None or main.test is None or main.kind is None:
+            raise UnsupportedError(f"memory='{parameters.memory}' needs a condition with an index, an equality or a "
+                                   f"band that holds for every result, such as abs(r.x - s.a) <= 10, and this one has "
+                                   f"none; use memory='bram', or device='cpu'")
+        return CoreChoice(main.kind, KINDS[main.kind].index_with(plan, main.test), main.reason)
     if parameters.capacity < SMALLEST:
         return CoreChoice("scan", (), f"an index does not pay below {SMALLEST} tuples a core")
     if main is None or main.test is None or main.kind is None:

@@ -205,7 +205,8 @@ class Scan(CoreKind):
 #: Degree → a primitive polynomial over GF(2), its coefficients as bits. The number of a bucket is the remainder of all
 #: bits of all keys modulo the polynomial of so many bits.
 POLYNOMIALS = {2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b10000011, 8: 0x11D, 9: 0x211, 10: 0x409,
-               11: 0x805, 12: 0x1053, 13: 0x201B, 14: 0x4443, 15: 0x8003, 16: 0x1100B}
+               11: 0x805, 12: 0x1053, 13: 0x201B, 14: 0x4443, 15: 0x8003, 16: 0x1100B, 17: 0x20009, 18: 0x40081,
+               19: 0x80027, 20: 0x100009, 21: 0x200005, 22: 0x400003, 23: 0x800021, 24: 0x1000087}
 
 
 class Hash(IndexKind):

@@ -30,6 +30,7 @@ from .registers import (
     DEAD_CORES,
     LAST_PROBE,
     MAGIC,
+    MEMORY_FAULT,
     REGION_COUNTERS,
     SELECTION_CYCLES,
     STAGES,
@@ -453,6 +454,9 @@ class CircuitSession(Session):
 
     def _check_overflow(self) -> None:
         overflow = self._read("overflow")
+        if overflow >> MEMORY_FAULT:
+            raise DeviceError("the circuit's external memory answered a request with an error, so the circuit stopped; "
+                              "results so far are right; open a new session, on another device if this happens again")
         if overflow:
             side = "r" if overflow & 1 else "s"
             raise WindowOverflow(side, self._read(f"overflow_row_{side}"), self._config.window_capacity)

@@ -228,8 +228,11 @@ _WAITING = 16
 def stores(config: Configuration) -> int:
     """Tuples that a region can store before the tuples that expired for them are read for the last time.
 
-    With a queue they are more, as far as that takes no more memory: rings have a power of two of rows.
+    With a queue they are more, as far as that takes no more memory: rings have a power of two of rows. In external
+    memory they are twice as many as the probes that can be under way.
     """
+    if config.memory != "bram":
+        return min(config.capacity // 2, max(STORES, 2 * config.contexts))
     if not config.queue or config.kind.has_index:
         return STORES
     return max(STORES, min(_QUEUED_STORES, config.capacity // 2))

@@ -41,7 +41,8 @@ from .delays import StageDelay, combined_digits, comparison, equality, sum_steps
 from .folding import FoldChoice, fold_choice
 from .formula import conjuncts, formula_of, joined, not_computed
 from .geometry import comparators
-from .parameters import BuildParameters, CircuitParameters
+from .memory import check_memory
+from .parameters import LARGEST, BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
 from .schedule import Gate, PipelineRegisters, arranged
 from .sums import SumRelation, sum_relation
@@ -337,6 +338,8 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
         whole_states=folding is not None and folding.whole)
     if reason := too_large(config):
         raise UnsupportedError(reason)
+    if config.memory != "bram":
+        check_memory(config)
     return config
 
 
@@ -390,7 +393,7 @@ def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
         return parameters
     need = max(1024 if w.rows is None else -(-w.rows // parameters.cores) for w in (query.window_r, query.window_s))
     capacity = 64
-    while capacity < min(need, 65536):
+    while capacity < min(need, LARGEST[parameters.memory]):
         capacity *= 2
     return replace(parameters, capacity=capacity)
 

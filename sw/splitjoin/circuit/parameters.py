@@ -17,8 +17,8 @@ from splitjoin.lang.schema import suggest
 from .architectures import ARCHITECTURES, Architecture
 from .core_kinds import KINDS
 
-__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "circuit_parameters", "declared",
-           "offered", "within"]
+__all__ = ["CORE_KINDS", "LARGEST", "MEMORY", "BuildParameters", "CircuitParameters", "Parameter",
+           "circuit_parameters", "declared", "offered", "within"]
 
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
@@ -32,6 +32,10 @@ VERIFY = ("auto", "core", "host")
 EXPIRE = ("opposite", "own")
 #: Values of the parameter ``merger``.
 MERGER = ("ready", "fixed")
+#: Memory → the largest capacity of a core whose windows lie there.
+LARGEST = {"bram": 2**16, "axi": 2**24}
+#: Values of the parameter ``memory``.
+MEMORY = tuple(LARGEST)
 #: The default of a parameter that depends on another one.
 _UNSET: Any = object()
 
@@ -100,7 +104,8 @@ class BuildParameters:
     Attributes:
         cores: Join cores, 1 to 1024; by default 4, or 1 for a small circuit.
         capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536, and at least twice the
-            lanes; None for what the ROWS windows need, and 1024 for RANGE windows alone.
+            lanes; in external memory from 64 to 2^24; None for what the ROWS windows need, and 1024 for RANGE windows
+            alone.
         fanout: Children of a distribution-tree node (b), 2 to 16.
         fanin: Inputs of a merger (c), 2 to 16.
         lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; of index cores 1.
@@ -135,6 +140,10 @@ class BuildParameters:
             of two cores' loads from which on it does, 1 to 65536.
         sources: Streams of records, each in arrival order, that a gate in the circuit merges (ScaleGate): 1, without a
             gate, to 16. Simulations and Verilog have them.
+        memory: Where windows and index lie: in block RAM (``bram``), or in external memory behind an AXI4 master
+            (``axi``), for one core of kind hash or bucket. Simulations and Verilog have it.
+        contexts: Probes, and as many tuples that are being stored, that a region follows at once in external memory, a
+            power of two from 2 to 64, by default 16; 0 in block RAM.
         stage_counters: True for counters of the probes in each stage (`splitjoin.circuit.registers.STAGES`), which take
             the place of ``region_counters``: for cores that scan, with one probe a pass.
 
@@ -144,7 +153,7 @@ class BuildParameters:
     cores: int = _parameter(_UNSET, holds=lambda n: within(n, 1, 1024), must="1 to 1024", unit="cores", metavar="K",
                             help="join cores", default="4; of a small circuit 1", tunable=True)
     capacity: int | None = _parameter(
-        None, holds=lambda n: n is None or _power_of_two(n, 2, 65536), must="a power of two from 2 to 65536",
+        None, holds=lambda n: n is None or _power_of_two(n, 2, 2**24), must="a power of two from 2 to 65536",
         unit="tuples of one stream", metavar="N", help="tuples of one stream that a core holds, a power of two",
         default="what the windows need")
     fanout: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="children", metavar="B",
@@ -195,6 +204,13 @@ class BuildParameters:
                               default="1", baseline=True,
                               help="streams of records, each in arrival order, that a gate in the circuit merges by "
                                    "event time, 1 to 16; without testbenches and IP-XACT")
+    memory: str = _parameter("bram", holds=lambda name: name in MEMORY, must=" or ".join(MEMORY), parse=str,
+                             metavar="WHERE", choices=MEMORY, default="bram", baseline=True,
+                             help="where windows lie: bram, or axi: memory behind an AXI4 master, for one core of kind "
+                                  "hash or bucket")
+    contexts: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 2, 64),
+                               must="0 or a power of two from 2 to 64", unit="probes", metavar="K", baseline=True,
+                               default="16", help="probes that a region follows at once in external memory")
     stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
     def __post_init__(self) -> None:
@@ -204,12 +220,15 @@ class BuildParameters:
             object.__setattr__(self, "small", self.architecture == "small")
         if self.cores is _UNSET:
             known = self.architecture in tuple(ARCHITECTURES)  # a wrong one is refused below
-            object.__setattr__(self, "cores", self.structure.cores if known else 4)
+            object.__setattr__(self, "cores", (self.structure.cores if known else 4) if self.memory == "bram" else 1)
+        if self.memory != "bram" and self.contexts == 0:
+            object.__setattr__(self, "contexts", 16)
         for found, parameter in declared(type(self)):
             value = getattr(self, found.name)
             if not parameter.holds(value):
                 raise parameter.error(f"{found.name} must be {parameter.must}, not {value!r}")
         if self.capacity is not None:
+            check("capacity", self.capacity, self.capacity <= LARGEST[self.memory], "a power of two from 2 to 65536")
             check(f"capacity with {self.lanes} lanes", self.capacity, self.capacity >= 2 * self.lanes,
                   f"{2 * self.lanes} or more")
         if self.core in KINDS:
@@ -219,7 +238,22 @@ class BuildParameters:
                   "2 or more, as a core finds one result of each stream's probes in a cycle")
         check(f"small with architecture {self.architecture}", self.small, self.small is (self.architecture == "small"),
               f"{self.architecture == 'small'}")
+        self._check_memory()
         self.structure.check_parameters(self)
+
+    def _check_memory(self) -> None:
+        """Raise `UnsupportedError` for parameters that circuits with external memory do not support."""
+        if self.memory == "bram":
+            check("contexts with memory bram", self.contexts, self.contexts == 0, "0, as a region follows one probe")
+            return
+        name = f"with memory {self.memory}"
+        check(f"architecture {name}", self.architecture, self.architecture == "splitjoin", "splitjoin")
+        check(f"core {name}", self.core, self.core != "scan", "hash or bucket, as a scan would read the whole window "
+              "for each probe; give memory='bram' to scan")
+        check(f"cores {name}", self.cores, self.cores == 1, "1, as every probe would visit every core")
+        check(f"capacity {name}", self.capacity, self.capacity is None or self.capacity >= 64, "64 or more")
+        for option, value in (("fault_timeout", 0), ("sources", 1), ("root_width", 1)):
+            check(f"{option} {name}", getattr(self, option), getattr(self, option) == value, str(value))
 
     def check_used(self, use: str) -> None:
         """Raise `UnsupportedError` if the circuit exists for comparisons, and ``use``, such as "a component", is

@@ -17,6 +17,7 @@ __all__ = [
     "DEAD_CORES",
     "LAST_PROBE",
     "MAGIC",
+    "MEMORY_FAULT",
     "REGION_COUNTERS",
     "REGISTERS",
     "SELECTION_CYCLES",
@@ -28,6 +29,8 @@ __all__ = [
     "selection",
 ]
 
+#: The bit of the register ``overflow`` that is set when external memory has answered with an error.
+MEMORY_FAULT = 2
 #: The ID register: "SJ01" in ASCII.
 MAGIC = 0x534A3031
 

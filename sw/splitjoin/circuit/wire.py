@@ -183,7 +183,8 @@ class Configuration(BuildParameters):
               "0, as it compares a probe with few candidates; give core='scan' to fold")
         check("architecture of a circuit that folds", self.architecture, not self.folds or self.structure.folds,
               "splitjoin")
-        for name, given, must in (("row_bits", self.row_bits, ROW_BITS), ("root_width", self.root_width, 1)):
+        for name, given, must in (("row_bits", self.row_bits, ROW_BITS), ("root_width", self.root_width, 1),
+                                  ("memory", self.memory, "bram")):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
         if self.sources > 1:
             check("time_bits with several sources", self.time_bits, self.time_bits == 64, "64, for the gate")

@@ -2,6 +2,7 @@
 """Regions with an index: the same items as any region, and the number of tuples and cycles that they take."""
 
 from itertools import pairwise, product
+from math import isqrt
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -141,12 +142,24 @@ def test_a_probe_that_spans_too_many_buckets_reads_a_tuple_a_cycle():
 
 @pytest.mark.parametrize("degree", POLYNOMIALS)
 def test_polynomials_are_primitive(degree):
-    """The powers of x reach 1 again only after all other values."""
-    order, power = 0, 1
-    while order == 0 or power != 1:
-        order, power = order + 1, power << 1
-        power ^= POLYNOMIALS[degree] if power >> degree else 0
-    assert order == 2**degree - 1
+    """The powers of x reach 1 again only after all other values: after as many as there are, and not after a part."""
+    def times(a: int, b: int) -> int:
+        found = 0
+        for bit in reversed(range(degree)):
+            found <<= 1
+            found ^= (a if b >> bit & 1 else 0) ^ (POLYNOMIALS[degree] if found >> degree else 0)
+        return found
+
+    def power(exponent: int) -> int:
+        found = 1
+        for bit in reversed(range(exponent.bit_length())):
+            found = times(found, found)
+            found = times(found, 2) if exponent >> bit & 1 else found
+        return found
+
+    whole = 2**degree - 1
+    divisors = {d for n in range(1, isqrt(whole) + 1) if whole % n == 0 for d in (n, whole // n)} - {whole}
+    assert power(whole) == 1 and all(power(divisor) != 1 for divisor in divisors)
 
 
 @pytest.mark.parametrize("capacity", [2, 8, 64, 1024])

@@ -1,0 +1,74 @@
+"""External memory of a circuit: what lies where, and the ports' widths, for windows that do not fit block RAM.
+
+Memory is read and written in lines of 128 bits. Of each stream it holds the ring of records in the order of arrival,
+a line each, and behind both rings the heads of the index's chains, four to a line. A record is a tuple's keys, and the
+distance to the next older tuple of its bucket, in tuples; 0 for none. A head is the number of the bucket's youngest
+tuple among all of its stream, plus one; 0 for none. Numbers of a session do not reach 2^32, so no head needs to be
+emptied when its tuple expires.
+"""
+
+from __future__ import annotations
+
+from splitjoin.base.errors import check
+
+from .geometry import distance_bits, ring_rows
+from .wire import Configuration
+
+__all__ = ["HEADS", "HIT_LIST", "LINE_BITS", "LINE_BYTES", "address_bits", "byte_bits", "check_memory", "first_head",
+           "first_record", "head_lines", "id_bits", "lines", "step_latency"]
+
+#: Bits and bytes of a line, and the heads in it, of 32 bits each.
+LINE_BITS, LINE_BYTES, HEADS = 128, 16, 4
+#: Hits that a probe keeps until the hits of all earlier ones have left; a power of two.
+HIT_LIST = 16
+
+
+def head_lines(config: Configuration) -> int:
+    """Lines of the heads of one stream."""
+    return config.buckets // HEADS
+
+
+def first_record(config: Configuration, side: str) -> int:
+    """The first line of the records of stream ``side``."""
+    return 0 if side == "r" else ring_rows(config)
+
+
+def first_head(config: Configuration, side: str) -> int:
+    """The first line of the heads of stream ``side``."""
+    return 2 * ring_rows(config) + (0 if side == "r" else head_lines(config))
+
+
+def lines(config: Configuration) -> int:
+    """Lines of the whole memory."""
+    return first_head(config, "s") + head_lines(config)
+
+
+def address_bits(config: Configuration) -> int:
+    """Width of a line's number."""
+    return (lines(config) - 1).bit_length()
+
+
+def byte_bits(config: Configuration) -> int:
+    """Width of a byte's address."""
+    return address_bits(config) + (LINE_BYTES - 1).bit_length()
+
+
+def id_bits(config: Configuration) -> int:
+    """Width of the ids of reads and writes: the region, then for reads whether a store asks, and the context."""
+    return (config.contexts - 1).bit_length() + 2
+
+
+def check_memory(config: Configuration) -> None:
+    """Raise `UnsupportedError` if the records of ``config`` do not fit a line."""
+    for side in "rs":
+        bits = config.keys(side).width
+        most = LINE_BITS - distance_bits(config)
+        check(f"bits of the keys of stream {side} that are compared, with memory {config.memory}", bits, bits <= most,
+              f"{most} or less, as a record and its link are a line of {LINE_BITS} bits")
+
+
+def step_latency(config: Configuration) -> int:
+    """Cycles from an answer of the memory to the decision which line is read next: of the datapath, and three at least
+    to find the youngest of the next tuples of several chains.
+    """
+    return max(3, config.stages)

@@ -1,0 +1,138 @@
+"""Circuits whose windows lie in external memory give the golden model's answer, whatever the memory does in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from splitjoin import DeviceError, UnsupportedError, join
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.registry import device
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.memory import SimulatedMemory
+from splitjoin_sim.pysim import PysimDevice
+
+from ..support.conformance import assert_conforms, run, slices
+from ..support.sampling import at_length, examples
+from ..support.scenarios import SCENARIOS
+from .test_conformance import ORDERS, STALLS, conforms
+from .test_random import SCHEMAS, check, joins
+
+NAMED = {s.name: s for s in SCENARIOS}
+MEMORIES = st.builds(SimulatedMemory, latency=st.sampled_from([1, 5, 45]), interval=st.sampled_from([1, 4]),
+                     reorder=st.sampled_from([0, 30]), stall=st.sampled_from([0.0, 0.5]))
+#: A memory whose answers overtake each other.
+WILD = SimulatedMemory(latency=3, interval=2, reorder=25, stall=0.3)
+
+
+@pytest.mark.parametrize(("core", "on", "contexts"), [
+    ("bucket", "abs(r.x - s.a) <= 2", 4), at_length("hash", "r.x = s.a", 16), at_length("hash", "r.x = s.a", 2)])
+def test_random_joins(core: str, on: str, contexts: int) -> None:
+    """Windows by rows and by time that fill and overflow, in all orders, under stalls at every port."""
+    @given(joins((1, 64, 2, 2, 1, 1), timed=True, max_rows=900), MEMORIES)
+    @settings(max_examples=examples(25))
+    def same_answer(found: Any, external: SimulatedMemory) -> None:
+        def make(**options: Any) -> SimDevice:
+            return SimDevice(**options, memory="axi", contexts=contexts, external=external)
+
+        check((1, 64, 2, 2, 1, 1), make, replace(found, on=on), core=core)
+
+    same_answer()
+
+
+@pytest.mark.parametrize(("n", "core", "name"), [
+    at_length(1, "bucket", "band-rows-3"), at_length(0, "bucket", "null-band"),
+    at_length(3, "hash", "equal-rows-different"),
+    at_length(1, "bucket", "float-band"), at_length(2, "bucket", "int64-band"), at_length(1, "hash", "string-equal"),
+    at_length(3, "bucket", "burst"), at_length(0, "bucket", "band-range-different")])
+def test_scenarios_on_pysim(n: int, core: str, name: str) -> None:
+    conforms(PysimDevice(capacity=64, core=core, memory="axi", contexts=4, seed=n, external=WILD, **STALLS),
+             NAMED[name], ORDERS[n % len(ORDERS)])
+
+
+def tables(rows: int, span: int) -> tuple[pa.Table, pa.Table]:
+    rng = np.random.default_rng(rows)
+    return (pa.table({"x": rng.integers(0, span, rows, np.int32), "y": rng.integers(0, 3, rows, np.int64)}),
+            pa.table({"a": rng.integers(0, span, rows, np.int32), "b": rng.integers(0, 3, rows, np.int64)}))
+
+
+def query(r: pa.Table, s: pa.Table, on: str, order: str = "total", rows: int = 64) -> Query:
+    return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=f"ROWS {rows}", order=order)
+
+
+@pytest.mark.parametrize(("on", "rows"), [
+    ("abs(r.x - s.a) <= 2 and r.y = s.b", 8), at_length("abs(r.x - s.a) <= 2 and r.y = s.b and r.x * s.a % 7 < 5", 90),
+    at_length("r.x - s.a between -r.y * r.y * r.y and r.y", 90)])
+def test_four_look_ups_and_probes_of_many_cells(on: str, rows: int) -> None:
+    """Two tests in the index and a part that no interval decides; intervals that reach from one to nine cells."""
+    r, s = tables(rows, rows // 2)
+    asked = query(r, s, on)
+    assert_conforms(run(PysimDevice(capacity=64, memory="axi", contexts=4, external=WILD, core="bucket"), asked, r, s),
+                    run(device("golden"), asked, r, s), "total")
+
+
+@pytest.mark.parametrize(("make", "fails"), [(SimDevice, 300), (SimDevice, 801), at_length(PysimDevice, 400)])
+def test_an_error_of_memory_is_a_fault_of_the_device(make: Any, fails: int) -> None:
+    """Nothing that is wrong comes before it."""
+    rows, rng = 200, np.random.default_rng(fails)
+    r, s = (pa.table([np.arange(rows), rng.integers(0, 40, rows, np.int16)], schema=SCHEMAS[side]) for side in "rs")
+    asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 2",
+                       window="ROWS 50 RANGE 60", time="ts")
+    options = {"capacity": 64, "core": "bucket", "memory": "axi", "contexts": 4, "patience": 3000}
+    whole = {(int(i["r"]), int(i["s"])) for i in run(device("golden"), asked, r, s)}
+    with make(**options, external=SimulatedMemory(latency=5, fails=fails)).open(asked) as session:
+        for part in slices(arrivals(asked, r, s), range(0, 2 * rows, 20)):
+            try:
+                session.push(part)
+            except DeviceError as error:
+                assert "external memory answered a request with an error" in str(error)
+                break
+            assert {(int(i["r"]), int(i["s"])) for i in session.poll()} <= whole
+        else:
+            pytest.fail("the error was not seen")
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"cores": 2}, "cores with memory axi must be 1, as every probe"),
+    ({"core": "scan"}, "core with memory axi must be hash or bucket, as a scan"),
+    ({"capacity": 32}, "capacity with memory axi must be 64 or more, not 32"),
+    ({"contexts": 3}, "contexts must be 0 or a power of two from 2 to 64, not 3"),
+    ({"memory": "bram", "contexts": 2}, "contexts with memory bram must be 0, as a region follows one probe"),
+    ({"memory": "bram", "capacity": 2**17}, "capacity must be a power of two from 2 to 65536, not 131072"),
+    ({"fault_timeout": 2**20}, "fault_timeout with memory axi must be 0"),
+    ({"sources": 2}, "sources with memory axi must be 1"),
+    ({"root_width": 2}, "root_width with memory axi must be 1"),
+    ({"small": True}, "architecture with memory axi must be splitjoin"),
+    ({"memory": "ddr"}, "memory must be bram or axi, not 'ddr'")])
+def test_parameters_that_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        SimDevice(**{"memory": "axi", **options})
+
+
+def test_conditions_that_are_refused() -> None:
+    r, s = tables(5, 9)
+    with pytest.raises(UnsupportedError, match="memory='axi' needs a condition with an index"):
+        join(r, s, on="r.x < s.a", window="ROWS 64", device=SimDevice(memory="axi"))
+    wide = " and ".join(f"r.y = s.b and r.y + {n} <> s.b + 3 * s.a and r.x < s.a * {n + 2}" for n in range(3))
+    with pytest.raises(UnsupportedError, match=r"bits of the keys of stream . that are compared, with memory axi must"):
+        SimDevice(memory="axi", core="hash", verify="host").configuration(
+            query(r, s, wide))
+    with pytest.raises(UnsupportedError, match="memory of a circuit that folds must be bram"):
+        join(r, s, on="r.x = s.a", window="ROWS 64", by="r", aggregate={"n": "count(*)"},
+             device=SimDevice(memory="axi", fold="always"))
+
+
+@pytest.mark.parametrize("log", [at_length(11), at_length(17)])
+def test_long_windows_beside_the_cpu_engine(log: int) -> None:
+    window = 2**log
+    rng = np.random.default_rng(log)
+    r, s = (pa.table({name: rng.integers(0, 64 * window, window + window // 8, np.int32)}) for name in "xa")
+    asked = query(r, s, "r.x - s.a between -63 and 63", rows=window)
+    assert_conforms(run(SimDevice(memory="axi", contexts=64), asked, r, s), run(device("cpu"), asked, r, s), "total")
