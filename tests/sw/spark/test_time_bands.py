@@ -5,6 +5,7 @@ streams, or left to Spark by name.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import re
 from collections.abc import Iterator
@@ -203,3 +204,26 @@ def test_what_spark_keeps_is_said(spark: SparkSession) -> None:
         else:
             with pytest.raises(PySparkException, match=f"(?s)splitjoin cannot run it here: .*{re.escape(reason)}"):
                 optimized(spark, _select(0, on, "s_"))
+
+
+def test_rows_stay_as_long_as_they_may_meet_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes a cast to seconds for the time itself, and evicts a row 5.9 s back, which has a partner here."""
+    begin = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
+    for number, second in enumerate((100.1, 100.2, 100.9)):
+        for name in "lr":
+            (tmp_path / name).mkdir(exist_ok=True)
+            seconds = [95, second] if (name, number) == ("r", 0) else [second]
+            times = [begin + dt.timedelta(seconds=s) for s in seconds]
+            path = tmp_path / name / f"{number}.parquet"
+            pq.write_table(pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC"))}), path)
+            os.utime(path, (1.7e9 + number, 1.7e9 + number))  # Spark reads files by their age
+    for name in "lr":
+        stream = spark.readStream.schema("ts timestamp").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / name))
+        stream.withWatermark("ts", "0 seconds").createOrReplaceTempView(f"s_{name}")
+    with settings(spark, spark__splitjoin__sql__enabled=True):
+        query = spark.sql("SELECT 1 FROM s_l l JOIN s_r r ON cast(l.ts AS long) - cast(r.ts AS long) BETWEEN 5 AND 5"
+                          ).writeStream.format("memory").queryName("kept").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        assert query.awaitTermination(300), "the query does not end"
+    assert query.exception() is None
+    assert spark.table("kept").count() == 3

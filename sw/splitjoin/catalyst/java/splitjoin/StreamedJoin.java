@@ -64,8 +64,10 @@ final class StreamedJoin {
           left = l;
           right = r;
           TimeBounds.Range range = new TimeBounds(l, r, List.of(join.left(), join.right())).of(join.condition().get());
-          leftBehind = length(back, range.low());
-          rightBehind = length(forth, range.high());
+          back = bound(back, range.low() == null ? null : range.low().negate());
+          forth = bound(forth, range.high());
+          leftBehind = Math.max(0, back);
+          rightBehind = Math.max(0, forth);
           leftKept = isKey ? 0 : back;
           rightKept = isKey ? 0 : forth;
           return;
@@ -138,9 +140,12 @@ final class StreamedJoin {
         AttributeSet.fromAttributeSets(Scala.seq(other.references())), condition, scala.Option.apply((Object) 0L));
   }
 
-  /** The length of a window in which all pairs are: Spark may evict rows that could yet meet one. */
-  private static long length(long kept, BigDecimal bound) {
-    return Math.max(Math.max(0, kept), bound == null ? kept + TimeBounds.DAY : bound.abs().longValueExact());
+  /**
+   * How far a row may lie behind its partner: Spark takes a cast for its operand, and a day for 24 hours, and so evicts
+   * rows that could yet meet one.
+   */
+  private static long bound(long kept, BigDecimal behind) {
+    return Math.max(kept, behind == null ? kept + TimeBounds.DAY : behind.longValueExact());
   }
 
   /** True if the times are equal in each pair: Spark then evicts rows by them alone. */
