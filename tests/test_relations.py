@@ -223,4 +223,18 @@ def test_groups_of_r_cost_as_much_as_its_rows(aggregate: str) -> None:
         f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r", f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r.ts",
         f"SELECT r.k, {aggregate} {_BAND} GROUP BY r.k", f"SELECT {aggregate} {_BAND}",
         f"SELECT upper(t), {aggregate} {_BAND} GROUP BY ALL HAVING count(*) > 3")]
+    twice = pa.concat_tables([R, R])  # identical rows are one base
+    looked_at += [found.counters["candidates"] for found in (
+        splitjoin.sql(f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r", r=twice, s=S, threads=1),
+        splitjoin.join(R, S, on="abs(r.ts - s.ts) <= 50", by=["k"], aggregate={"v": aggregate}, threads=1))]
+    looked_at[-2] //= 2  # of twice as many rows
     assert max(looked_at) <= 1.5 * min(looked_at), looked_at
+
+
+@pytest.mark.parametrize("aggregate", ["count(*)", "sum(s.g)", "max(s.u)", "stddev(s.a)"])
+def test_two_ranges_are_folded_without_pairs(aggregate: str) -> None:
+    on = "r.x <= s.b AND s.a <= r.y AND r.x <= r.y AND s.a <= s.b"
+    made = [splitjoin.join(R, S, on=text, aggregate={"v": aggregate}, threads=1) for text in (
+        on, on.replace("s.a <= r.y", "NOT (r.y < s.a)"), on.replace("r.x <= s.b", "r.x - s.b <= 0"))]
+    assert {one.plan for one in made} == {"rows without pairs, by a range tree"}
+    assert len({tuple(one.table["v"].to_pylist()) for one in made}) == 1

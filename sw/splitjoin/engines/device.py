@@ -150,12 +150,14 @@ class TableFolds(TableAnswer):
         lengths: How many partners each has, as a function: int64 (n,).
         term: The values of a term for a slice of ``bases``.
         partners: The row ids of the partners of a slice of ``bases``, base by base, by arrival, for what is no term.
+        terms: Those that `term` has.
     """
 
     bases: npt.NDArray[np.int64]
     lengths: Callable[[], npt.NDArray[np.int64]]
     term: Callable[[Term, slice], Vector]
     partners: Callable[[slice], npt.NDArray[np.int64]]
+    terms: frozenset[Term]
 
 
 @dataclass(frozen=True)
@@ -331,11 +333,14 @@ class Device(ABC):
         """
         return None
 
-    def join_tables(self, query: Query, arrivals: Arrivals, room: int) -> TableAnswer | None:
+    def join_tables(self, query: Query, arrivals: Arrivals, room: int,
+                    bases: npt.NDArray[np.int64] | None = None) -> TableAnswer | None:
         """What decides the rows of ``query`` over ``arrivals``, which are whole tables, found at once: `TableFolds` of
         aggregates, `TableNeighbours` of an as-of join that chooses by distance, else `TablePairs` or `TableMatches`.
 
-        None where a session is expected to take less, or where more than ``room`` pairs may come.
+        None where a session is expected to take less, or where more than ``room`` pairs may come. ``bases``: for
+        each tuple of R the first one of its group, where a group is one base of the aggregates; None where each tuple
+        is one.
         """
         return None
 

@@ -32,7 +32,7 @@ Codes = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
 _SIGN, _NAN = np.uint64(1 << 63), np.int64(0x7FF8_0000_0000_0000)
-_NONE = np.empty(0, np.uint64)
+_NONE, _NO_ROWS = np.empty(0, np.uint64), np.empty(0, np.int64)
 #: Times as many rows in all ranges as there are rows and ranges, up to which floats are added range by range.
 _FEW = 4
 _BITS = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or}
@@ -55,12 +55,14 @@ class RangeTerms:
     """Terms over the ranges of positions from each ``start`` to before each ``end`` (n,).
 
     ``order``: the row at each position, where rows are numbered by arrival. ``by_arrival``: True if they rise within
-    each range. ``vector``: the values of an expression over the rows.
+    each range. ``vector``: the values of an expression over the rows. ``firsts``: the first range of each base (m,),
+    which has those up to the next base's, one at least; None where each range is a base.
     """
 
     def __init__(self, order: Rows, start: Rows, end: Rows, vector: Callable[[Expr], Vector], *, by_arrival: bool,
-                 work: Slices | None = None):
+                 work: Slices | None = None, firsts: Rows | None = None):
         self._every, self._of, self._by_arrival = _View(order, start, end), vector, by_arrival
+        self._firsts = firsts
         self._work = work or Slices()
         self._vectors: dict[Expr, Vector] = {}
         self._views: dict[tuple[Expr, ...], _View] = {}
@@ -69,12 +71,17 @@ class RangeTerms:
         self._wavelets: dict[Expr, tuple[Codes, Rows, Rows]] = {}
         self._frequencies: dict[tuple[Expr, ...], tuple[Rows, Rows]] = {}
 
+    @staticmethod
+    def has(term: Term) -> bool:
+        """True if a base of several ranges has a value of ``term``, as of `fold`."""
+        return term.reads_ranges and term.kind not in ("distinct", "mode", "quantile", "upper quantile")
+
     def fold(self, term: Term) -> Vector:
-        """The value of ``term`` in each range; NULL where no row has one."""
+        """The value of ``term`` for each base; NULL where no row has one."""
         if term.of is None:
-            return _counted(self._every.counts) if term.value is None else self._end(term)
+            return _counted(self._joined(self._every.counts)) if term.value is None else self._end(term)
         view = self._view(term.arguments)
-        counts = view.counts
+        counts = self._joined(view.counts)
         present, of, taken = counts > 0, self._vector(term.of), self._work.taken
         match term.kind:
             case "count":
@@ -85,19 +92,32 @@ class RangeTerms:
                 return _taken(of, self._frequent(term, view)[1])
             case "sum" | "deviation" if of.values.dtype.kind == "f":
                 values = taken(of.values, view.order).astype(np.float64)
-                sums = _FloatSums(values, view, self._work)
+                sums = _FloatSums(values, view, self._firsts, self._work)
                 return Vector(sums.totals() if term.kind == "sum" else sums.deviations(), present)
             case "sum":
-                return Vector(_sums(taken(of.values, view.order), view, self._work), present, of.denominator)
+                totals = _sums(taken(of.values, view.order), view, self._work)
+                if self._firsts is not None and magnitude(totals) * max(len(totals), 1) >= 2**63:
+                    totals = totals.astype(object)
+                return Vector(self._joined(totals), present, of.denominator)
             case "bit_xor":
                 before = np.bitwise_xor.accumulate(np.insert(taken(of.values, view.order), 0, 0))
-                return Vector(before[view.end] ^ before[view.start], present)
+                return Vector(self._joined(before[view.end] ^ before[view.start], np.bitwise_xor), present)
             case "bit_and" | "bit_or":
-                found = extremes(taken(of.values, view.order), view.start, view.end, self._work, _BITS[term.kind])
-                return Vector(found, present)
+                of_both = _BITS[term.kind]
+                found = extremes(taken(of.values, view.order), view.start, view.end, self._work, of_both)
+                return Vector(self._joined(found, of_both, where=view.counts > 0), present)
             case "quantile" | "upper quantile":
                 return self._quantile(term, view)
         return self._extreme(term, view)
+
+    def _joined(self, values: Array, of_both: np.ufunc = np.add, where: Mask | None = None) -> Array:
+        """What ``of_both`` makes of the values of the ranges of each base, of those ``where`` a range has one."""
+        if self._firsts is None:
+            return values
+        if where is not None and not where.all():
+            other = np.iinfo(values.dtype).max if of_both is np.minimum else -1 if of_both is np.bitwise_and else 0
+            values = np.where(where, values, np.array(other, values.dtype))
+        return of_both.reduceat(values, self._firsts) if len(self._firsts) else values[:0]
 
     def _vector(self, e: Expr) -> Vector:
         if e not in self._vectors:
@@ -126,8 +146,11 @@ class RangeTerms:
             rows = work.made(len(at), np.int64, lambda mine: np.where(
                 some[mine], view.order[np.where(some[mine], at[mine], 0)], -1)) if len(view.order) else at * 0 - 1
         else:
-            rows = extremes(view.order, view.start, view.end, work, np.minimum if is_first else np.maximum)
-            rows = np.where(view.end > view.start, rows, -1)
+            some, better = view.end > view.start, np.minimum if is_first else np.maximum
+            rows = np.where(some, extremes(view.order, view.start, view.end, work, better), -1)
+        if self._firsts is not None:
+            rows = self._joined(rows, np.minimum if is_first else np.maximum, where=some)
+            rows = np.where(self._joined(view.counts) > 0, rows, -1)
         return _taken(self._vector(term.value), rows)
 
     def _extreme(self, term: Term, view: _View) -> Vector:
@@ -135,14 +158,17 @@ class RangeTerms:
         assert term.of is not None
         greatest, of, work = term.kind == "greatest", self._vector(term.of), self._work
         codes, plain, _ = self._coded(term.of)
+        some = self._joined(view.counts) > 0
         if plain and term.value in (None, term.of):
-            found = extremes(work.taken(codes, view.order), view.start, view.end, work,
-                             np.maximum if greatest else np.minimum)
-            return Vector(_decoded(found, of.values.dtype), view.counts > 0, of.denominator)
+            better = np.maximum if greatest else np.minimum
+            found = extremes(work.taken(codes, view.order), view.start, view.end, work, better)
+            found = self._joined(found, better, where=view.counts > 0)
+            return Vector(_decoded(found, of.values.dtype), some, of.denominator)
         ranks, rows = self._ranked(term.of, greatest)
         found = extremes(work.taken(ranks, view.order), view.start, view.end, work)
-        return _taken(self._vector(term.value or term.of), np.where(view.counts > 0, rows[found], -1) if len(rows)
-                      else found - 1)
+        found = self._joined(found, np.minimum, where=view.counts > 0)
+        return _taken(self._vector(term.value or term.of), np.where(some, rows[np.where(some, found, 0)], -1) if len(
+            rows) else np.full(len(found), -1))
 
     def _quantile(self, term: Term, view: _View) -> Vector:
         assert term.of is not None
@@ -220,27 +246,28 @@ class RangeTerms:
 
 
 class _FloatSums:
-    """Sums of the ranges of ``values``, float64 at each position: in fixed point as wide as the exponents ask for.
+    """Sums of the bases of ``values``, float64 at each position: in fixed point as wide as the exponents ask for.
 
     NaN, or infinities of both signs, give NaN, other infinities themselves; a sum that is too large is infinite.
     """
 
-    def __init__(self, values: Floats, view: _View, work: Slices):
+    def __init__(self, values: Floats, view: _View, firsts: Rows | None, work: Slices):
         self._values, self._start, self._end, self._work = np.ascontiguousarray(values), view.start, view.end, work
+        self._bases = None if firsts is None else np.append(firsts, len(view.start))
         extent = np.empty(3, np.int64)
         loops()["float_extent"](self._values, extent)
         self._low, self._bits, self._others = int(extent[0]), int(extent[1] - extent[0]) + 1, int(extent[2])
-        counts = view.counts
-        self._most = int(counts.max(initial=0)).bit_length()
-        self._few = int(counts.sum()) <= _FEW * (len(values) + len(counts))
+        counts = view.counts if firsts is None or not len(firsts) else np.add.reduceat(view.counts, firsts)
+        self._counts, self._most = counts, int(counts.max(initial=0)).bit_length()
+        self._few = int(counts.sum()) <= _FEW * (len(values) + len(view.start))
 
     def totals(self) -> Floats:
         """The sums, each rounded once; 0 of none."""
         words = self._words(self._bits + self._length)
         step = 1 if words <= 2 else 1 << words.bit_length()
-        prefixes, found = self._prefixes(words, step, False), np.empty(len(self._start))
+        prefixes, found = self._prefixes(words, step, False), np.empty(len(self._counts))
         self._work.each(len(found), lambda mine: loops()["range_float_sums"](
-            self._values, self._low, words, step, prefixes, self._start[mine], self._end[mine], found[mine]))
+            self._values, self._low, words, step, prefixes, *self._ranges(mine), found[mine]))
         if self._others:
             nan, above, below = (self._has(test(self._values)) for test in (np.isnan, np.isposinf, np.isneginf))
             found[above], found[below], found[nan | (above & below)] = np.inf, -np.inf, np.nan
@@ -250,18 +277,24 @@ class _FloatSums:
         """The sums of the squared distances from the averages, each rounded once; 0 of one value."""
         words, wide = self._words(self._bits + self._length), self._words(2 * (self._bits + self._length))
         step = 1 << wide.bit_length()
-        both, found = [self._prefixes(words, step, False), self._prefixes(wide, step, True)], np.empty(len(self._start))
+        both = [self._prefixes(words, step, False), self._prefixes(wide, step, True)]
+        found = np.empty(len(self._counts))
         self._work.each(len(found), lambda mine: loops()["range_deviations"](
-            self._values, self._low, words, both[0], wide, both[1], step, self._start[mine], self._end[mine],
-            found[mine]))
+            self._values, self._low, words, both[0], wide, both[1], step, *self._ranges(mine), found[mine]))
         if self._others:
-            found[self._has(~np.isfinite(self._values)) & (self._end - self._start > 1)] = np.nan
+            found[self._has(~np.isfinite(self._values)) & (self._counts > 1)] = np.nan
         return found
+
+    def _ranges(self, mine: slice) -> tuple[Rows, Rows, Rows]:
+        """The starts and ends of the ranges of some bases, and the first range of each."""
+        if self._bases is None:
+            return self._start[mine], self._end[mine], _NO_ROWS
+        return self._start, self._end, self._bases[mine.start:mine.stop + 1]
 
     @property
     def _length(self) -> int:
         """The bits that a sum of as many values as are added may have more than one."""
-        return self._most if self._few else len(self._values).bit_length()
+        return self._most if self._few else max(self._most, len(self._values).bit_length())
 
     def _words(self, bits: int) -> int:
         return (bits + 1 + 63) // 64
@@ -274,9 +307,10 @@ class _FloatSums:
         return found
 
     def _has(self, where: Mask) -> Mask:
-        """True for the ranges that have a value ``where`` that is true."""
+        """True for the bases that have a value ``where`` that is true."""
         at = np.flatnonzero(where)
-        return np.searchsorted(at, self._start) < np.searchsorted(at, self._end)
+        found: Mask = np.searchsorted(at, self._start) < np.searchsorted(at, self._end)
+        return found if self._bases is None or not len(found) else np.logical_or.reduceat(found, self._bases[:-1])
 
 
 def range_float_sums(values: Floats, lengths: Rows) -> Floats:
@@ -287,7 +321,7 @@ def range_float_sums(values: Floats, lengths: Rows) -> Floats:
     empty group gives 0.
     """
     end = np.cumsum(lengths, dtype=np.int64)
-    return _FloatSums(values.astype(np.float64), _View(np.empty(0, np.int64), end - lengths, end), Slices()).totals()
+    return _FloatSums(values.astype(np.float64), _View(_NO_ROWS, end - lengths, end), None, Slices()).totals()
 
 
 def extremes(values: Array, start: Rows, end: Rows, work: Slices, better: np.ufunc = np.minimum) -> Array:

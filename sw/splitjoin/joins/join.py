@@ -17,7 +17,7 @@ from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec, closed_windows
-from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.aggregates import aggregate_fields, identical_rows
 from splitjoin.rows.output import OutputColumn, ResultNames, Selected, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, check_columns, check_output
@@ -38,9 +38,9 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
          suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
-         tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-         sort: bool = False, to: str | os.PathLike[str] | None = None, types: Types | None = None,
-         null_values: NullValues | None = None, **options: Any) -> JoinResult:
+         tolerance: Tolerance | None = None, by: str | Sequence[str] | None = None,
+         aggregate: Mapping[str, Any] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
+         types: Types | None = None, null_values: NullValues | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
@@ -88,7 +88,8 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
             tuple of r (by default), or "last", the one that came last, as in Polars.
         tolerance: Of as-of joins: how far from the tuple of r a partner may be: a number in the unit of ``time``, a
             timedelta, or a text such as ``"15 MINUTES"``.
-        by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
+        by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``; or a list of its columns, such as
+            ``["sym"]``, whose combinations of values get a row each, of the first tuple that has partners.
         aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
             "count(*)", "high": "max(s.price)"}``, or calls of a class under `splitjoin.aggregate`, in place of the
             pairs; with ``how="left"`` also for tuples of r that meet nothing. docs/aggregates.md explains them.
@@ -116,7 +117,9 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
         same = right is left and stated.alike
         left, right = as_stated(left, stated.of("r")), as_stated(right, stated.of("s"))
         right = left if same else right
-    sort, path, names = sorts(sort), None if to is None else check_output(to), ResultNames.of(select, suffixes)
+    keys, by = (None, by) if by is None or isinstance(by, str) else (_key_columns(by, left, select, aggregate), None)
+    sort, path = sorts(sort), None if to is None else check_output(to)
+    names = ResultNames.of(keys if select is None else select, suffixes)
     parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
                              "allow_exact": allow_exact, "k": k, "ties": ties, "tolerance": tolerance, "by": by,
                              "aggregate": aggregate, "prevailing": prevailing, "whole": True}
@@ -131,7 +134,7 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
         return query, Output(columns)
 
     files = {side: data for side, data in zip(SIDES, (left, right), strict=True) if isinstance(data, TableFiles)}
-    if path is not None and window is not None and len(files) == len(SIDES):
+    if path is not None and window is not None and len(files) == len(SIDES) and keys is None:
         declared = None
         with suppress(SplitJoinError):  # the rows show more than the schemas of files
             declared = made(Schema.from_arrow("r", files["r"].schema()), Schema.from_arrow("s", files["s"].schema()),
@@ -147,7 +150,24 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
     query.r.check(tr)
     query.s.check(ts)
     tr, ts = with_computed(query, "r", tr), with_computed(query, "s", ts)
-    return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path)
+    tables = arranged(query, tr, ts, sort=sort)
+    groups = None if keys is None else identical_rows(tables.incoming.r.select(keys))
+    return run(query, tables, output, chosen, path, groups)
+
+
+def _key_columns(by: Sequence[str], r: pa.Table | TableFiles, select: Any, aggregate: Any) -> list[str]:
+    """The columns ``by`` of r. Raises `OptionError` unless they are some, and ``select`` chooses among them."""
+    names = r.schema().names if isinstance(r, TableFiles) else r.schema.names
+    found = [name.removeprefix("r.") if name not in names and isinstance(name, str) else name for name in by]
+    wrong = [name for name in found if name not in names]
+    if not found or wrong or aggregate is None:
+        raise OptionError(f"by must be 'r', or a list of columns of r beside aggregate, not {by!r}; r has "
+                          f"{', '.join(map(str, names))}")
+    others = [name for name in select or () if str(name).removeprefix("r.") not in found]
+    if others:
+        raise OptionError(f"select must choose columns of by={list(by)!r}, which have one value for each row, not "
+                          f"{others[0]!r}; leave it out, or aggregate it")
+    return found
 
 
 def _check_prevailing(prevailing: Any, window: WindowSpec | None, device: Device) -> None:

@@ -135,8 +135,8 @@ class Query:
         Raises `OptionError` for another stream and for a kind that has no such rows, `OrderError` for an order.
         """
         if by not in (None, "r"):
-            raise OptionError(f"by must be 'r', the stream whose tuples get a row each, not {by!r}; to aggregate by s, "
-                              f"give the tables the other way round")
+            raise OptionError(f"by must be 'r', the stream whose tuples get a row each, not {by!r}; whole tables also "
+                              f"take a list of its columns, and to aggregate by s, give the tables the other way round")
         if self.kind.how not in ("inner", "left"):
             raise OptionError(f"aggregates need how='inner', without rows for tuples that meet nothing, or 'left', "
                               f"with them, not {self.kind.how!r}")

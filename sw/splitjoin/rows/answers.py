@@ -99,16 +99,16 @@ def pairs_device(query: Query, device: Device) -> Device:
     return device.of_pairs if states_leave(query, device) is None else host()
 
 
-def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, gather: Gather
-                 ) -> tuple[TableRows, TableAnswer] | None:
+def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, gather: Gather,
+                 groups: Groups = None) -> tuple[TableRows, TableAnswer] | None:
     """The rows of ``query`` over ``incoming``, which are whole tables, where ``device`` finds at once what decides
-    them, and that; None where a session must run. ``room``: as of `Device.join_tables`; ``gather`` gets
-    columns by row id.
+    them, and that; None where a session must run. ``room``: as of `Device.join_tables`; ``gather``
+    gets columns by row id. ``groups``: as of `identical_rows`.
     """
     # Engines that fold without pairs have what ranges do not tell, such as aggregates of the user's.
-    if not all(a.reads_ranges for a in query.aggregates) and interval_engine(query, device):
+    if groups is None and not all(a.reads_ranges for a in query.aggregates) and interval_engine(query, device):
         return None
-    found = device.join_tables(query, incoming, room)
+    found = device.join_tables(query, incoming, room, groups)
     match found:
         case TableFolds(bases=bases):
             return TableRows(bases, np.broadcast_to(np.int64(-1), len(bases)), folded_values(query, found, gather),

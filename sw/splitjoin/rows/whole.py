@@ -105,11 +105,11 @@ class WholeRows:
         query, incoming, nearest = self.query, self.arrivals, self.query.chooses_by_distance
         if nearest:
             check_memory(len(incoming.r), len(incoming.r) * min(query.kind.k, len(incoming.s)) * _NEIGHBOUR_BYTES)
-        elif self.between != EVERY or self.groups is not None:
+        elif self.between != EVERY:
             return None
         room = self._most_pairs
         found = rows_at_once(query, self.device, incoming, room if self.room is None else min(room, self.room),
-                             self._gather)
+                             self._gather, self.groups)
         if found is not None:
             rows, answer = found
             self.facts = {"plan": answer.plan, "counters": answer.counters}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.lang.query import Query
@@ -90,9 +93,10 @@ class CpuDevice(Device):
                                    f"looks its partners up by keys; leave engine out, or give a window")
         return LatestSession(query)
 
-    def join_tables(self, query: Query, arrivals: Arrivals, room: int) -> TableAnswer | None:
+    def join_tables(self, query: Query, arrivals: Arrivals, room: int,
+                    bases: npt.NDArray[np.int64] | None = None) -> TableAnswer | None:
         """As `Device.join_tables`, unless the user asks for an engine."""
-        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work())
+        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work(), bases)
 
     def count_pairs(self, query: Query, arrivals: Arrivals, room: int) -> int | None:
         return counted_pairs(query, arrivals, room, self._table_work())

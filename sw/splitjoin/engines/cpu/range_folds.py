@@ -1,7 +1,8 @@
 """Aggregates over whole tables by ranges of rows in an order, in O(n log n), without pairs.
 
 Where a condition is equalities, and one inequality or band or a window, the partners of a tuple of R are one range of S
-in the order of its groups of equal keys, and within them of one key or of arrival. `RangeTerms` folds such ranges.
+in the order of its groups of equal keys, and within them of one key or of arrival. With bounds on a second key they are
+ranges of a range tree. `RangeTerms` folds such ranges, of one tuple of R or of several that are one base.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.memory import too_many
+from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate, joined_halves
+from splitjoin.lang.ir import Col
+from splitjoin.lang.properties import causes
 from splitjoin.plan.keys import Codes
 
 from ..device import TableFolds, TablePairs
@@ -25,6 +29,7 @@ from .hash_join import KeyGroups, groups_of, terms_of
 from .key_groups import Groups
 from .key_ranges import Ranges, ranges_by_row
 from .pair_order import PairOrder
+from .range_tree import levels_of, pieces
 from .table_job import TableAlgorithm, TableJob
 from .table_work import Work, aligned
 
@@ -34,19 +39,24 @@ Ints = npt.NDArray[np.int64]
 #: Bytes of a pair while pairs are put in order.
 _PAIR_BYTES = 64
 _SIGN = np.uint64(1 << 63)
+#: Pairs that take as long as a level of a range tree does for a tuple of R, and for a position.
+_PAIRS_OF_TUPLE, _PAIRS_OF_POSITION = 4, 2
+#: Tuples of R, and partners of each, in a sample.
+_SAMPLED = 100
 #: Kinds of terms of whole numbers of which one pass makes the total of each key.
 _TOTALS = {"rows", "count", "sum", "least", "greatest"}
 
 
 @dataclass(frozen=True)
 class _Partners:
-    """Ranges of S for tuples of R, or for ``groups`` of them, and how they were found in words. ``by_arrival``: True
-    if the row ids of each range rise.
+    """Ranges of S for tuples of R, and how they were found in words. ``by_arrival``: True if the row ids of each range
+    rise. ``owner``: the tuple of R that each range is of; None where each has one.
     """
 
     how: str
     ranges: Ranges
     by_arrival: bool
+    owner: Ints | None = None
 
 
 class RangeFold(TableAlgorithm):
@@ -60,7 +70,9 @@ class RangeFold(TableAlgorithm):
     def _totals(self) -> tuple[KeyGroups, Mapping[Term, Vector | None]] | None:
         """Groups of equal keys, and the values of each term, where a total of each group decides."""
         job, terms = self.job, [term for a in self.job.query.aggregates for term in a.terms]
-        if not job.visible.hold_all or not all(a.reads_ranges for a in job.query.aggregates) or not all(
+        if job.bases is not None or not job.visible.hold_all:
+            return None
+        if not all(a.reads_ranges for a in job.query.aggregates) or not all(
                 term.kind in _TOTALS and term.value in (None, term.of) for term in terms):
             return None
         equal = terms_of(job.query.predicate)
@@ -78,6 +90,10 @@ class RangeFold(TableAlgorithm):
 
     @property
     def suits(self) -> bool:
+        query = self.job.query
+        if self.job.bases is not None and not query.kind.is_inner and not all(
+                map(_passes_over_lone, query.aggregates)):
+            return False
         return self._totals is not None or self._found is not None
 
     @property
@@ -96,34 +112,50 @@ class RangeFold(TableAlgorithm):
             folds = {term: counts if v is None else _GroupFold(term.kind, v, groups, work)
                      for term, v in values.items()}
             return self._answer(plan, bases, lambda: counts.counts(bases),
-                                lambda term, mine: folds[term].of(mine, bases), lambda mine: np.empty(0, np.int64))
+                                lambda term, mine: folds[term].of(mine, bases), lambda mine: np.empty(0, np.int64),
+                                frozenset(folds))
         assert self._found is not None
         found, order = self._found, self._found.ranges.order
-        start, end = found.ranges.start, found.ranges.end
-        # Base tuples are decided in their order; those without partners are no rows of an inner join.
-        bases = work.where(rows, lambda mine: end[mine] > start[mine]) if is_inner else every
-        if len(bases) < rows:
-            start, end = work.taken(start, bases), work.taken(end, bases)
+        start, end, firsts, lone = found.ranges.start, found.ranges.end, None, None
+        if found.owner is not None or job.bases is not None:
+            bases, start, end, firsts, lone = _of_bases(found, job.bases, rows, is_inner=is_inner)
+        else:
+            # Base tuples are decided in their order; those without partners are no rows of an inner join.
+            bases = work.where(rows, lambda mine: end[mine] > start[mine]) if is_inner else every
+            if len(bases) < rows:
+                start, end = work.taken(start, bases), work.taken(end, bases)
         end = np.maximum(start, end)
+        lengths = end - start if firsts is None else np.add.reduceat(end - start, firsts) if len(firsts) else start[:0]
         del self.__dict__["_found"], job.__dict__["condition"]  # before the terms take as much memory
         table = job.incoming.s
-        terms = RangeTerms(order, start, end, lambda e: evaluate(e, table), by_arrival=found.by_arrival, work=work)
-        folded = {term: terms.fold(term) for a in job.query.aggregates if a.reads_ranges for term in a.terms}
+        terms = RangeTerms(order, start, end, lambda e: evaluate(e, table), by_arrival=found.by_arrival, work=work,
+                           firsts=firsts)
+        of_terms = [a for a in job.query.aggregates if a.reads_ranges and (firsts is None or all(
+            map(terms.has, a.terms)))]
+        most = int(lengths.max(initial=0))
+        if firsts is not None and most > job.room and len(of_terms) < len(job.query.aggregates):
+            raise too_many(most, most * _PAIR_BYTES, is_rows=False)
+        folded = {term: terms.fold(term) for a in of_terms for term in a.terms}
+        if lone is not None:
+            folded |= {term: Vector(v.values + lone, v.valid) for term, v in folded.items() if term.of is None}
 
         def partners(mine: slice) -> Ints:
-            rows = _rows_in(Ranges(order, start, end), mine)
-            if not found.by_arrival:
-                lengths = end[mine] - start[mine]
-                rows = rows[np.lexsort((rows, np.repeat(np.arange(len(lengths)), lengths)))]
+            ranges = mine if firsts is None else slice(firsts[mine.start], firsts[mine.stop] if mine.stop < len(
+                firsts) else len(start))
+            rows = _rows_in(Ranges(order, start, end), ranges)
+            if not found.by_arrival or firsts is not None:
+                rows = rows[np.lexsort((rows, np.repeat(np.arange(mine.stop - mine.start), lengths[mine])))]
             return rows
 
-        return self._answer(plan, bases, lambda: end - start, lambda term, mine: _part(folded[term], mine), partners)
+        return self._answer(plan, bases, lambda: lengths, lambda term, mine: _part(folded[term], mine), partners,
+                            frozenset(folded), len(start))
 
     def _answer(self, plan: str, bases: Ints, lengths: Callable[[], Ints], term: Callable[[Term, slice], Vector],
-                partners: Callable[[slice], Ints]) -> TableFolds:
-        counters = self.job.counters(len(bases), 0)
+                partners: Callable[[slice], Ints], terms: frozenset[Term],
+                ranges: int | None = None) -> TableFolds:
+        counters = self.job.counters(len(bases) if ranges is None else ranges, 0)
         del counters["matches"]
-        return TableFolds(bases, lengths, term, partners, plan=plan, work=self.job.work, counters=counters)
+        return TableFolds(bases, lengths, term, partners, terms, plan=plan, work=self.job.work, counters=counters)
 
 
 class PrevailingJoin(TableAlgorithm):
@@ -160,24 +192,88 @@ class PrevailingJoin(TableAlgorithm):
 
 
 def _partners(job: TableJob) -> _Partners | None:
-    """None where the partners of a tuple of R are not one range."""
+    """None where the partners of a tuple of R are not ranges, or where pairs are expected to take less."""
     condition, visible, work = job.condition, job.visible, job.work
     bounds = condition.bounds("s")
-    if not condition.decided or len(bounds) > 1:
+    if not condition.decided or (bounds and job.query.prevailing):
         return None
     start, end = (None, None) if visible.hold_all else (visible.start, visible.end)
-    if bounds and job.query.prevailing:
+    for n, one in enumerate(bounds):
+        if (arrival := _in_order_of_arrival(one, work)) is not None:
+            start = arrival[0] if start is None else np.maximum(start, arrival[0])
+            end = arrival[1] if end is None else np.minimum(end, arrival[1])
+            bounds = bounds[:n] + bounds[n + 1:]
+            break
+    if len(bounds) > 1 + (start is None):
         return None
-    if bounds and (arrival := _in_order_of_arrival(bounds[0], work)) is not None:
-        start = arrival[0] if start is None else np.maximum(start, arrival[0])
-        end = arrival[1] if end is None else np.minimum(end, arrival[1])
-    elif bounds:
-        if start is not None:
-            return None
-        ranges = ranges_by_row(condition.groups(), "s", bounds[0].keys, bounds[0].low, bounds[0].high, work)
-        return _Partners("ranges of sorted keys", ranges, by_arrival=False)
-    how = "ranges of rows by arrival" if start is not None else "equal keys"
-    return _Partners(how, _by_group(condition.groups(), start, end, job), by_arrival=True)
+    if bounds and start is None:
+        first, *bounds = bounds
+        ranges = ranges_by_row(condition.groups(), "s", first.keys, first.low, first.high, work)
+        found = _Partners("ranges of sorted keys", ranges, by_arrival=False)
+    else:
+        how = "ranges of rows by arrival" if start is not None else "equal keys"
+        found = _Partners(how, _by_group(condition.groups(), start, end, job), by_arrival=True)
+    return found if not bounds else _within(found.ranges, bounds[0], job)
+
+
+def _within(ranges: Ranges, bounds: Bounds, job: TableJob) -> _Partners | None:
+    """The partners in ``ranges`` that are within ``bounds``, too, by a range tree."""
+    keys = bounds.keys[ranges.order]
+    levels = levels_of(len(keys))
+    if len(keys) * levels > job.room or _expected(ranges, keys, bounds) < levels * (
+            _PAIRS_OF_TUPLE * len(ranges.start) + _PAIRS_OF_POSITION * len(keys)):
+        return None
+    order, owner, start, end = pieces(keys, ranges.start, ranges.end, bounds.low, bounds.high)
+    return _Partners("a range tree", Ranges(ranges.order[order], start, end), by_arrival=False, owner=owner)
+
+
+def _expected(ranges: Ranges, keys: Codes, bounds: Bounds) -> float:
+    """About how many pairs of ``ranges`` are within ``bounds``, by a sample."""
+    chance, lengths = np.random.default_rng(0), np.maximum(ranges.end - ranges.start, 0)
+    if not len(lengths) or not lengths.any():
+        return 0.0
+    of = chance.integers(0, len(lengths), _SAMPLED)
+    at = ranges.start[of] + (chance.random((_SAMPLED, _SAMPLED)) * lengths[of]).astype(np.int64).T
+    found = keys[np.minimum(at, len(keys) - 1)]
+    within = ((found >= bounds.low[of]) & (found <= bounds.high[of])).mean(0)
+    return float((within * lengths[of]).mean() * len(lengths))
+
+
+def _of_bases(found: _Partners, bases: Ints | None, rows: int, *, is_inner: bool) -> tuple[
+        Ints, Ints, Ints, Ints, Ints | None]:
+    """The base tuples, the starts and ends of their ranges, the first range of each, and how many of its tuples have no
+    partners, for SQL's rows of NULL; None of an inner join, where these are left out, and without ``bases``.
+    """
+    start, end, owner = found.ranges.start, np.maximum(found.ranges.start, found.ranges.end), found.owner
+    owner, lone = np.arange(rows) if owner is None else owner, None
+    if is_inner:
+        some = end > start
+        start, end, owner = start[some], end[some], owner[some]
+    else:
+        partners = np.zeros(rows, np.int64)
+        np.add.at(partners, owner, end - start)
+        none = np.flatnonzero(partners == 0)
+        owner, start, end = (np.concatenate([a, b]) for a, b in ((owner, none), (start, none * 0), (end, none * 0)))
+        by = np.argsort(owner, kind="stable")
+        owner, start, end = owner[by], start[by], end[by]
+        lone = np.bincount((none if bases is None else bases[none]), minlength=rows)
+    base = owner
+    if bases is not None:  # a base is the first of its tuples that has a range here
+        _, first, group = np.unique(bases[owner], return_index=True, return_inverse=True)
+        base = owner[first][group]
+    by = np.argsort(base, kind="stable")
+    base, start, end = base[by], start[by], end[by]
+    firsts = np.flatnonzero(np.diff(base, prepend=-1))
+    made = base[firsts]
+    return made, start, end, firsts, None if bases is None or lone is None else lone[bases[made]]
+
+
+def _passes_over_lone(aggregate: Aggregate) -> bool:
+    """True if a row of NULL, of a tuple without partners, counts for nothing in ``aggregate``, or as one row."""
+    if not aggregate.args:
+        return True
+    return not aggregate.definition.listed and all(RangeTerms.has(term) and term.of is not None and any(
+        isinstance(c, Col) and c.side == "s" for e in term.arguments for c in causes(e)) for term in aggregate.terms)
 
 
 def _rows_in(ranges: Ranges, mine: slice) -> Ints:

@@ -4,6 +4,9 @@ less than a session.
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
@@ -24,9 +27,10 @@ TABLE_ALGORITHMS: tuple[type[TableAlgorithm], ...] = (
     BucketJoin)
 
 
-def join_tables(query: Query, incoming: Arrivals, room: int, work: Work) -> TableAnswer | None:
+def join_tables(query: Query, incoming: Arrivals, room: int, work: Work,
+                bases: npt.NDArray[np.int64] | None = None) -> TableAnswer | None:
     """As `Device.join_tables`."""
-    job = TableJob(query, incoming, room, work)
+    job = TableJob(query, incoming, room, work, bases)
     if job.shape not in ("aggregates", "nearest") and query.order.kind not in ("total", "none", "left"):
         return None
     job.share()

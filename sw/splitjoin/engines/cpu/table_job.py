@@ -6,6 +6,9 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
@@ -30,7 +33,7 @@ _TUPLE = 40.0
 
 class TableJob:
     """``query`` over whole tables, ``incoming``, with what its algorithms need of it, found once. ``room``: the most
-    pairs that fit into memory. ``work``: the threads.
+    pairs that fit into memory. ``work``: the threads. ``bases``: as of `Device.join_tables`.
 
     Attributes:
         ways: The ways of a band join (`band_join.ways_of`); None before they are asked for.
@@ -38,8 +41,9 @@ class TableJob:
 
     ways: list[Any] | None = None
 
-    def __init__(self, query: Query, incoming: Arrivals, room: int, work: Work):
-        self.query, self.incoming, self.room, self.work = query, incoming, room, work
+    def __init__(self, query: Query, incoming: Arrivals, room: int, work: Work,
+                 bases: npt.NDArray[np.int64] | None = None):
+        self.query, self.incoming, self.room, self.work, self.bases = query, incoming, room, work, bases
 
     @property
     def shape(self) -> Shape:

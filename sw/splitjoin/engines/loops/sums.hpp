@@ -141,44 +141,71 @@ inline void float_prefixes(Floats values, int64_t low, int64_t words, int64_t sq
     }
 }
 
-// Sets `sum` to that of the values from `start` to before `end`, or of their squares: by `float_prefixes`, if there are
-// any.
-inline void sum_range(Fixed sum, Floats values, Codes prefixes, int64_t step, bool square, int64_t start, int64_t end) {
-    sum.clear();
+// Ranges of positions from each `start` to before each `end`. Those of a base i are number `firsts[i]` to before
+// `firsts[i + 1]`, or only number i where `firsts` is empty.
+struct Ranges {
+    Rows start, end, firsts;
+
+    int64_t first(int64_t base) const { return firsts.size ? firsts[base] : base; }
+    uint64_t count(int64_t base) const {
+        uint64_t found = 0;
+        for (int64_t n = first(base); n < first(base + 1); n++) found += word(end[n] - start[n]);
+        return found;
+    }
+};
+
+// Adds the values from `start` to before `end`, or their squares, to `sum`, which `is_zero` or not: by
+// `float_prefixes`, if there are any.
+inline void add_range(Fixed sum, Floats values, Codes prefixes, int64_t step, bool square, int64_t start, int64_t end,
+                      bool is_zero) {
     if (!prefixes.size) {
         for (int64_t i = start; i < end; i++) sum.add(values[i], square, false);
         return;
     }
-    for (int64_t n = 0; n < sum.size; n++) sum.words[n] = prefixes[end / step * sum.size + n];
+    if (is_zero)
+        for (int64_t n = 0; n < sum.size; n++) sum.words[n] = prefixes[end / step * sum.size + n];
+    else
+        sum.add(&prefixes[end / step * sum.size], sum.size, 0, false);
     sum.add(&prefixes[start / step * sum.size], sum.size, 0, true);
     for (int64_t i = end / step * step; i < end; i++) sum.add(values[i], square, false);
     for (int64_t i = start / step * step; i < start; i++) sum.add(values[i], square, true);
 }
 
-// The sum of the finite values of each range, rounded once.
+// Sets `sum` to that of the values, or of their squares, in the ranges of a base.
+inline void sum_ranges(Fixed sum, Floats values, Codes prefixes, int64_t step, bool square, const Ranges &ranges,
+                       int64_t base) {
+    sum.clear();
+    const int64_t first = ranges.first(base), behind = ranges.first(base + 1);
+    for (int64_t n = first; n < behind; n++)
+        add_range(sum, values, prefixes, step, square, ranges.start[n], ranges.end[n], n == first);
+}
+
+// The sum of the finite values in the ranges of each base, rounded once.
 inline void range_float_sums(Floats values, int64_t low, int64_t words, int64_t step, Codes prefixes, Rows start,
-                             Rows end, FloatsOut sums) {
+                             Rows end, Rows firsts, FloatsOut sums) {
     uint64_t space[most_words];
     const Fixed sum{space, words, low};
-    for (int64_t i = 0; i < start.size; i++) {
-        sum_range(sum, values, prefixes, step, false, start[i], end[i]);
+    const Ranges ranges{start, end, firsts};
+    for (int64_t i = 0; i < sums.size; i++) {
+        sum_ranges(sum, values, prefixes, step, false, ranges, i);
         sums[i] = Fixed(sum).rounded(false);
     }
 }
 
-// The sum of the squared distances of the finite values of each range from their average, rounded once: that of the
-// squares, of `square_words`, less the square of the sum over the count. Ranges have fewer than 2^32 values.
+// The sum of the squared distances of the finite values of each base from their average, rounded once: that of the
+// squares, of `square_words`, less the square of the sum over the count. A base has fewer than 2^32 values.
 inline void range_deviations(Floats values, int64_t low, int64_t words, Codes prefixes, int64_t square_words,
-                             Codes square_prefixes, int64_t step, Rows start, Rows end, FloatsOut found) {
+                             Codes square_prefixes, int64_t step, Rows start, Rows end, Rows firsts, FloatsOut found) {
     uint64_t space[most_words], space_of_squares[most_words], space_of_square[2 * most_words];
     Fixed sum{space, words, low}, squares{space_of_squares + 2, square_words, 2 * low};
     Fixed quotient{space_of_squares, square_words + 2, 2 * low - 128};  // whose bits below the units are enough to round
-    for (int64_t i = 0; i < start.size; i++) {
-        const uint64_t count = word(end[i] - start[i]);
+    const Ranges ranges{start, end, firsts};
+    for (int64_t i = 0; i < found.size; i++) {
+        const uint64_t count = ranges.count(i);
         found[i] = 0.0;
         if (count < 2) continue;
-        sum_range(sum, values, prefixes, step, false, start[i], end[i]);
-        sum_range(squares, values, square_prefixes, step, true, start[i], end[i]);
+        sum_ranges(sum, values, prefixes, step, false, ranges, i);
+        sum_ranges(squares, values, square_prefixes, step, true, ranges, i);
         if (sum.negative()) sum.negate();
         uint64_t carry = 0;
         for (int64_t n = 0; n < square_words; n++) {

@@ -171,8 +171,10 @@ def folded_values(query: Query, found: TableFolds, gather: Gather) -> list[pa.Ch
     the partners of some base tuples after the other, whose columns ``gather`` gets. Raises `InputError` for a sum that
     does not fit.
     """
-    bases, ranged = found.bases, [a for a in query.aggregates if a.reads_ranges]
-    of_partners = iter(_folded_partners(query, found, gather) if len(ranged) < len(query.aggregates) else ())
+    bases = found.bases
+    others = tuple(a for a in query.aggregates if not a.terms or not found.terms.issuperset(a.terms))
+    ranged = [a for a in query.aggregates if a not in others]
+    of_partners = iter(_folded_partners(query, others, found, gather) if others else ())
 
     def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
         try:
@@ -186,12 +188,12 @@ def folded_values(query: Query, found: TableFolds, gather: Gather) -> list[pa.Ch
             raise part
         parts.append([value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value for value in part])
     values = iter([pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(ranged)])
-    return [next(values if a.reads_ranges else of_partners) for a in query.aggregates]
+    return [next(of_partners if a in others else values) for a in query.aggregates]
 
 
-def _folded_partners(query: Query, found: TableFolds, gather: Gather) -> list[pa.ChunkedArray]:
-    """The values of the aggregates that ranges do not tell."""
-    aggregates = tuple(a for a in query.aggregates if not a.reads_ranges)
+def _folded_partners(query: Query, aggregates: tuple[Aggregate, ...], found: TableFolds,
+                     gather: Gather) -> list[pa.ChunkedArray]:
+    """The values of the ``aggregates`` that ranges do not tell."""
     rows = FoldedRows(replace(query, aggregates=aggregates), gather)
     lengths = found.lengths()
     parts = [rows.block(DecidedBases(np.empty(0, ITEM), found.bases[mine], lengths[mine], found.partners(mine)))

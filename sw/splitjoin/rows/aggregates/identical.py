@@ -57,7 +57,8 @@ def _comparable(column: pa.ChunkedArray) -> pa.Array:
 
 
 def merged_bases(decided: DecidedBases, groups: Ints, *, lacking: bool) -> DecidedBases:
-    """``decided`` with one base tuple for all identical ones: the first, with the partners of all of them, by arrival.
+    """``decided`` with one base tuple for all of a group: the first that is decided, with the partners of all of them,
+    by arrival.
 
     ``groups``: as of `identical_rows`. ``lacking``: True if a tuple without partners brings a row of NULL, as in SQL's
     LEFT JOIN: a partner -1, before all others.
@@ -67,7 +68,9 @@ def merged_bases(decided: DecidedBases, groups: Ints, *, lacking: bool) -> Decid
         partners = np.insert(partners, np.cumsum(lengths)[lone], -1)
         lengths = np.maximum(lengths, 1)
     _, first, member = np.unique(groups[decided.bases], return_index=True, return_inverse=True)
-    # Base tuples are decided in the order of their row ids, so groups come in the order of their first ones.
+    # Base tuples are decided in the order of their row ids, and groups come in the order of their first ones here.
+    order = np.argsort(first)
+    first, member = first[order], np.argsort(order)[member]
     group = np.repeat(member, lengths)
     order = np.lexsort((partners, group))
     others = np.ones(len(decided.bases), np.bool_)

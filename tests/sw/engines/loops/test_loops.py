@@ -53,9 +53,9 @@ def outcomes(found: Any) -> list[bytes]:
     prefixes = [np.empty((500 // 8 + 1) * n, np.uint64) for n in words]
     for square, n in enumerate(words):
         found["float_prefixes"](floats, low * (1 + square), n, square, 8, prefixes[square])
-    sums, apart = np.empty(99), np.empty(99)
-    found["range_float_sums"](floats, low, words[0], 8, prefixes[0], start, end, sums)
-    found["range_deviations"](floats, low, words[0], prefixes[0], words[1], prefixes[1], 8, start, end, apart)
+    sums, apart, alone = np.empty(99), np.empty(99), start[:0]
+    found["range_float_sums"](floats, low, words[0], 8, prefixes[0], start, end, alone, sums)
+    found["range_deviations"](floats, low, words[0], prefixes[0], words[1], prefixes[1], 8, start, end, alone, apart)
     made += [extent, *prefixes, sums, apart]
     for code, real in ((np.uint32, np.float32), (np.uint64, np.float64)):
         with np.errstate(over="ignore"):

@@ -178,7 +178,8 @@ def test_refused_sql(text: str, error: type[Exception], message: str) -> None:
 @pytest.mark.parametrize(("given_", "error", "message"), [
     ({"by": "r"}, InputError, "by='r' belongs to aggregate; give both, such as by='r', aggregate={'n': 'count(*)'}"),
     ({"aggregate": AGGREGATES, "by": "s"}, InputError,
-     "by must be 'r', the stream whose tuples get a row each, not 's'; to aggregate by s, give the tables the other "
+     "by must be 'r', the stream whose tuples get a row each, not 's'; whole tables also take a list "
+     "of its columns, and to aggregate by s, give the tables the other "
      "way round"),
     ({"aggregate": AGGREGATES, "select": ["x", "n"]}, SchemaError,
      "select chooses columns of r, and all aggregates follow them; leave 'n' out of select"),
