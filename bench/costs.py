@@ -10,7 +10,7 @@ from typing import Any
 from bench.place_and_route import ecp5, ultrascale
 from bench.place_and_route.design import core_design, whole_design
 from bench.record import Recorder, arguments
-from splitjoin.circuit.architectures.splitjoin.cost import core_cost
+from splitjoin.circuit.architectures.splitjoin.predictions import core_cost
 from splitjoin.circuit.cost import circuit_cost
 from splitjoin.circuit.wire import Configuration
 

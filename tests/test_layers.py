@@ -49,6 +49,11 @@ def _components() -> Iterable[str]:
     return (one.component[0] for one in ARCHITECTURES.values())
 
 
+def _architectures() -> Iterable[str]:
+    from splitjoin.circuit.architectures import ARCHITECTURES
+    return (type(one).__module__ for one in ARCHITECTURES.values())
+
+
 def _table(module: str, name: str) -> Callable[[], Iterable[str]]:
     """The modules in the table ``name`` of ``module``: its values, or their attribute ``module``."""
     def named() -> Iterable[str]:
@@ -63,6 +68,7 @@ def _table(module: str, name: str) -> Callable[[], Iterable[str]]:
 #: exception: configurations need the declaration of an architecture, and its cost and speed are made of configurations.
 BY_NAME: dict[str, Callable[[], Iterable[str]]] = {
     "splitjoin": _table("splitjoin", "_MODULES"),
+    "splitjoin.circuit.architectures": _architectures,
     "splitjoin.circuit.architectures.architecture": tuple,  # the exception
     "splitjoin.engines.gpu.driver": tuple,  # packages of others
     "splitjoin.engines.registry": _table("splitjoin.engines.registry", "DEVICES"),

@@ -12,7 +12,7 @@ import pytest
 
 import splitjoin
 from splitjoin import InputError, UnsupportedError
-from splitjoin.circuit.architectures.splitjoin.cost import parts
+from splitjoin.circuit.architectures.splitjoin.predictions import parts
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR, STAR

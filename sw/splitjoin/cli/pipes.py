@@ -18,7 +18,7 @@ import pyarrow.ipc
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.safe_text import printable
-from splitjoin.tables import TableFiles, check_columns, check_output, read_piped, stored_schema, to_stored
+from splitjoin.tables import TableFiles, check_columns, check_output, format_of, read_piped, stored_schema, to_stored
 from splitjoin.tables.stated import UNSTATED, StatedColumns
 
 __all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "shown",
@@ -132,7 +132,8 @@ def write_target(table: pa.Table, form: str | None, out: IO[str]) -> None:
     A reader that goes away ends the process quietly, as it would end others.
     """
     if form == "csv":
-        table = to_stored(table, stored_schema(table.schema, ".csv"), ".csv")
+        stored = format_of("-.csv")
+        table = to_stored(table, stored_schema(table.schema, stored), stored)
     whole = _Whole(out.buffer)  # type: ignore[attr-defined]  # of a text stream over bytes
     try:
         if form == "csv":

@@ -15,9 +15,8 @@ import pyarrow.csv
 from splitjoin.base.errors import InputError, first_line
 
 from .csv_source import CsvSource
-from .stored import csv_read_type
 
-__all__ = ["read_csv"]
+__all__ = ["csv_read_type", "read_csv"]
 
 #: Cells that are NULL in columns other than text: those of Arrow, but for the floats among them.
 _NULLS = [cell for cell in pyarrow.csv.ConvertOptions().null_values if cell.strip("-").lower() != "nan"]
@@ -36,7 +35,11 @@ def read_csv(source: CsvSource, types: Mapping[str, pa.DataType]) -> pa.Table:
     An empty cell is NULL, and in a text column ``""`` is the empty text. Arrow gives bytes where text is not in UTF-8,
     and float64 where a whole number does not fit int64.
     """
-    table = _typed(source, types)
+    try:
+        table = _typed(source, types)
+    except UnicodeDecodeError:
+        raise InputError(f"{source.name} must have column names in UTF-8, but its header holds other bytes; save it as "
+                         f"UTF-8") from None
     once = [field for field in table.schema if table.column_names.count(field.name) == 1]  # Arrow reads no others alone
     told = [field.name for field in once if field.name not in types
             and (pa.types.is_int64(field.type) or pa.types.is_float64(field.type))]
@@ -167,3 +170,10 @@ def _is_utf8(cell: bytes) -> bool:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:37]}…"
+
+
+def csv_read_type(type_: pa.DataType) -> pa.DataType:
+    """The type by which Arrow reads cells of ``type_`` exactly; a cast gives that type itself."""
+    if not pa.types.is_decimal(type_) or pa.types.is_decimal128(type_):
+        return type_
+    return pa.string() if pa.types.is_decimal256(type_) else pa.decimal128(type_.precision, type_.scale)

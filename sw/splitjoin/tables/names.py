@@ -8,11 +8,10 @@ from pathlib import Path
 
 from splitjoin.base.errors import InputError
 
-__all__ = ["IPC", "check_no_log", "has_format", "is_url", "known", "short"]
+from .formats import FORMATS, has_format
 
-#: Suffixes of Arrow IPC, as a file or as a stream.
-IPC = (".arrow", ".feather")
-_SUFFIXES = (".parquet", ".csv", *IPC)
+__all__ = ["check_no_log", "is_url", "known", "short"]
+
 #: What to do with files of other formats.
 _INSTEAD = {
     **{suffix: f"; unpack it, or on the command line pipe it: {tool} FILE | splitjoin … -" for suffix, tool in (
@@ -49,16 +48,12 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return isinstance(path, str) and _URL.match(path) is not None
 
 
-def has_format(path: str | Path) -> bool:
-    """True if the suffix of ``path`` tells a format."""
-    return Path(path).suffix.lower() in _SUFFIXES
-
-
 def known(path: Path, *, read: bool = False) -> Path:
     """``path``, if its suffix tells a format. Raises `InputError`, which says what to do with a file to ``read``."""
     if not has_format(path):
-        raise InputError(f"the format of a file follows from its suffix, which must be .parquet, .csv, .arrow or "
-                         f".feather, but {path} has {path.suffix or 'none'}"
+        *suffixes, last = (suffix for one in FORMATS for suffix in one.suffixes)
+        raise InputError(f"the format of a file follows from its suffix, which must be {', '.join(suffixes)} or "
+                         f"{last}, but {path} has {path.suffix or 'none'}"
                          + _INSTEAD.get(path.suffix.lower() if read else "", ""))
     return path
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError, first_line
-from splitjoin.base.ipc import ipc_batches, ipc_schema, read_ipc_file, read_ipc_stream, translated
-from splitjoin.base.parquet import ParquetSource, parquet_batches
+from splitjoin.base.ipc import read_ipc_stream, translated
 from splitjoin.lang.layouts import decoded, is_encoded
 from splitjoin.lang.types import Binary, String, Timestamp, finer, from_arrow
 
 from .csv_source import CsvSource
 from .csv_values import read_csv
 from .csv_words import csv_cure
-from .names import IPC, check_no_log, is_url, known, short
+from .formats import format_of
+from .names import check_no_log, is_url, known, short
 from .stated import UNSTATED, StatedColumns
 
 __all__ = ["TableFiles", "common_type", "read_piped", "read_schema", "read_table"]
@@ -88,31 +88,15 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None,
     has a column of whole numbers that no type holds exactly.
     """
     path = _input(path)
-    if path.suffix.lower() == ".csv":
-        with _reading(path):  # which refuses columns whose name is there twice
-            table = _read_csv(CsvSource.of_file(path), types)
-            return table if columns is None else table.select(columns)
     with _reading(path):
-        if path.suffix.lower() in IPC:
-            return read_ipc_file(path, columns)
-        with ParquetSource(path) as source:
-            return source.read(columns)
+        return format_of(path).read(path, columns, types or {})
 
 
 def read_schema(path: str | Path, types: Mapping[str, pa.DataType] | None = None) -> pa.Schema:
-    """The schema of the table in ``path``, without its rows where the format allows that; ``types`` as of `read_table`.
-
-    The columns of a CSV file without rows, whose types are not known, are not nullable: there is no NULL in them.
-    """
+    """The schema of `read_table`, without the rows where the format allows that."""
     path = _input(path)
-    if path.suffix.lower() == ".csv":
-        table = read_table(path, None, types)
-        return table.schema if len(table) else pa.schema([field.with_nullable(False) for field in table.schema])
     with _reading(path):
-        if path.suffix.lower() in IPC:
-            return ipc_schema(path)
-        with ParquetSource(path) as source:
-            return source.schema  # names that are not in UTF-8 have raised
+        return format_of(path).schema(path, types or {})
 
 
 def read_piped(data: pa.Buffer, name: str, stated: StatedColumns = UNSTATED) -> pa.Table:
@@ -124,22 +108,14 @@ def read_piped(data: pa.Buffer, name: str, stated: StatedColumns = UNSTATED) -> 
         raise InputError(f"{name} must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
     is_stream = bytes(memoryview(data)[:len(_STREAM)]) == _STREAM
     try:
-        found = read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name), stated.types)
+        with translated():
+            found = read_ipc_stream(data) if is_stream else read_csv(CsvSource(data, name), stated.types or {})
         stated.check_types(found.schema, csv=not is_stream)
         return stated.table(found)
     except (pa.ArrowException, OSError) as error:
         cure = "it must be an Arrow IPC stream or CSV" if is_stream else csv_cure(CsvSource(data, name), name)
         raise InputError(f"{name} cannot be read as {'an Arrow IPC stream' if is_stream else 'CSV'}: "
                          f"{first_line(error)}; {cure}") from None
-
-
-def _read_csv(source: CsvSource, types: Mapping[str, pa.DataType] | None) -> pa.Table:
-    with translated():
-        try:
-            return read_csv(source, types or {})
-        except UnicodeDecodeError:
-            raise InputError(f"{source.name} must have column names in UTF-8, but its header holds other bytes; save "
-                             f"it as UTF-8") from None
 
 
 @contextmanager
@@ -149,8 +125,8 @@ def _reading(path: Path) -> Iterator[None]:
         with translated():
             yield
     except (pa.ArrowException, OSError) as error:
-        cure = f"; {csv_cure(CsvSource.of_file(path), 'FILE')}" if path.suffix.lower() == ".csv" else ""
-        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}{cure}") from None
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}"
+                         f"{format_of(path).cure(path)}") from None
 
 
 @dataclass(frozen=True)
@@ -166,7 +142,7 @@ class TableFiles:
     @property
     def columnar(self) -> bool:
         """True if schema and single columns can be read without all the rest."""
-        return all(path.suffix.lower() != ".csv" for path in self.paths)
+        return all(format_of(path).columnar for path in self.paths)
 
     @classmethod
     def find(cls, given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -204,7 +180,7 @@ class TableFiles:
             _converted(table, schema, path) for path, table in zip(self.paths, tables, strict=True)]))
 
     def _checked(self, schema: pa.Schema, path: Path) -> pa.Schema:
-        self.stated.check_types(schema, csv=path.suffix.lower() == ".csv")
+        self.stated.check_types(schema, csv=not format_of(path).columnar)
         return schema
 
     def nbytes(self, columns: Sequence[str]) -> int:
@@ -212,14 +188,7 @@ class TableFiles:
         found = 0
         for path in self.paths:
             with _reading(path):
-                if path.suffix.lower() in IPC:
-                    found += path.stat().st_size * len(columns) // max(len(ipc_schema(path)), 1)
-                    continue
-                with ParquetSource(path) as source:
-                    groups = [source.metadata.row_group(n) for n in range(source.metadata.num_row_groups)]
-                found += sum(max(column.total_uncompressed_size, 4 * group.num_rows) for group in groups
-                             for column in map(group.column, range(group.num_columns))
-                             if column.path_in_schema.partition(".")[0] in columns)
+                found += format_of(path).nbytes(path, columns)
         return found
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
@@ -229,12 +198,7 @@ class TableFiles:
         schema = pa.schema([self.schema().field(name) for name in columns])
         for path in self.paths:
             with _reading(path):
-                if path.suffix.lower() in IPC:
-                    for batch in ipc_batches(path, columns):
-                        yield from (self.stated.table(_converted(pa.Table.from_batches([batch.slice(at, rows)]), schema,
-                                                                 path)) for at in range(0, len(batch), rows))
-                    continue
-                for batch in parquet_batches(path, rows, columns):
+                for batch in format_of(path).batches(path, rows, columns):
                     yield self.stated.table(_converted(pa.Table.from_batches([batch]), schema, path))
 
 

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
 
 from splitjoin.base.errors import InputError, first_line
-from splitjoin.base.ipc import ipc_batches, read_ipc_file, translated
-from splitjoin.base.parquet import ParquetSource, parquet_batches
+from splitjoin.base.ipc import translated
 
-from .csv_source import CsvSource
-from .names import IPC
-from .stored import csv_read_types, from_stored, stored_schema
+from .formats import format_of
+from .stored import from_stored, stored_schema
 
 __all__ = ["StoredTable", "merged", "signature"]
 
@@ -40,43 +37,17 @@ class StoredTable:
     def read(self) -> pa.Table:
         """The table. Raises `InputError` if the file is gone, or is another one by now."""
         with self._reading():
-            if self._suffix == ".parquet":
-                with ParquetSource(self.path) as source:
-                    found = source.read()
-            elif self._suffix in IPC:
-                found = read_ipc_file(self.path)
-            else:
-                found = self._csv().read(**self._csv_options())
+            form = format_of(self.path)
+            found = form.read_stored(self.path, stored_schema(self.schema, form))
             return from_stored(found, self.schema, self.dictionaries)
 
     def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         """The table in batches of at most ``rows``, of which memory holds one. Raises `InputError` like `read`."""
         with self._reading():
-            for batch in self._batches(rows):
+            form = format_of(self.path)
+            for batch in form.stored_batches(self.path, rows, stored_schema(self.schema, form)):
                 table = from_stored(pa.Table.from_batches([batch]), self.schema, self.dictionaries)
                 yield from table.to_batches(max_chunksize=rows)
-
-    def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The batches as the file has them, of about ``rows`` where that can be chosen."""
-        if self._suffix == ".parquet":
-            yield from parquet_batches(self.path, rows)
-        elif self._suffix in IPC:
-            for batch in ipc_batches(self.path):
-                yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))
-        else:
-            yield from self._csv().batches(**self._csv_options())
-
-    @property
-    def _suffix(self) -> str:
-        return self.path.suffix.lower()
-
-    def _csv(self) -> CsvSource:
-        return CsvSource.of_file(self.path)
-
-    def _csv_options(self) -> dict[str, pyarrow.csv.ConvertOptions]:
-        types = csv_read_types(stored_schema(self.schema, ".csv"))
-        return {"convert": pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True,
-                                                      quoted_strings_can_be_null=False)}
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

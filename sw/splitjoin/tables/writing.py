@@ -11,14 +11,13 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.ipc
 
 from splitjoin.base import disk
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.layouts import empty_table
 
-from .names import IPC, is_url, known, short
+from .formats import format_of
+from .names import is_url, known, short
 from .stored import stored_schema, to_stored
 from .stored_table import StoredTable, merged, signature
 
@@ -46,8 +45,8 @@ class TableWriter:
 
     def __init__(self, path: str | Path, schema: pa.Schema):
         self.path = check_output(path)
-        self._suffix = self.path.suffix.lower()
-        self._stored = stored_schema(schema, self._suffix)
+        self._format = format_of(self.path)
+        self._stored = stored_schema(schema, self._format)
         self._rows = self._nbytes = 0
         self._schema = schema
         self._dictionaries: dict[str, pa.Array] = {}
@@ -59,15 +58,7 @@ class TableWriter:
     def __enter__(self) -> TableWriter:
         with self._translated(), ExitStack() as stack:
             file = stack.enter_context(disk.replacing(target_of(self.path)))
-            if self._suffix == ".parquet":
-                from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
-
-                made = parquet.ParquetWriter(file, self._stored)
-            elif self._suffix in IPC:
-                made = pa.ipc.new_file(file, self._stored)
-            else:
-                made = pyarrow.csv.CSVWriter(file, self._stored)
-            self._writer = stack.enter_context(made)
+            self._writer = stack.enter_context(self._format.writer(file, self._stored))
             self._stack = stack.pop_all()
         return self
 
@@ -102,9 +93,9 @@ class TableWriter:
         return StoredTable(self.path, self._schema, self._rows, self._nbytes, self._dictionaries, signature(self.path))
 
     def _write(self, rows: pa.Table) -> None:
-        table = to_stored(rows, self._stored, self._suffix)
+        table = to_stored(rows, self._stored, self._format)
         with self._translated():
-            self._writer.write_table(table.combine_chunks() if self._suffix == ".parquet" else table)
+            self._writer.write_table(table.combine_chunks() if self._format.combined else table)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -144,7 +135,7 @@ def check_output(path: str | os.PathLike[str]) -> Path:
 
 def check_columns(schema: pa.Schema, path: str | Path) -> None:
     """Raise `InputError` for the first column of ``schema`` that the format of ``path`` cannot hold."""
-    stored_schema(schema, Path(path).suffix.lower())
+    stored_schema(schema, format_of(path))
 
 
 def target_of(path: Path) -> Path:

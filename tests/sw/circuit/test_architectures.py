@@ -23,16 +23,16 @@ FOLDER = Path(architectures.__file__).parent
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_a_folder_and_a_line_are_an_architecture(name: str) -> None:
+def test_a_folder_is_an_architecture(name: str) -> None:
     one = ARCHITECTURES[name]
     assert Path(importlib.import_module(type(one).__module__).__file__ or "").parent == FOLDER / name.replace("-", "_")
     module, cls = one.component
     assert issubclass(getattr(importlib.import_module(module), cls), Top)
-    assert callable(one.model("cost").parts)
-    assert all(callable(getattr(one.model("speed"), of)) for of in ("cycles_a_tuple", "latency_cycles"))
+    assert callable(one.predictions.parts)
+    assert all(callable(getattr(one.predictions, of)) for of in ("cycles_a_tuple", "latency_cycles"))
 
 
-def test_every_folder_has_a_line() -> None:
+def test_every_folder_has_one() -> None:
     assert {path.parent.name for path in FOLDER.glob("*/__init__.py")} == {
         name.replace("-", "_") for name in ARCHITECTURES}
 

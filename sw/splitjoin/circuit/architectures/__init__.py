@@ -1,24 +1,29 @@
-"""The architectures of circuits: a folder each in this package, and a line here.
+"""The architectures of circuits: a folder of this package each.
 
-A folder has the architecture's declaration, its cost and its speed. The declaration names the component in `hw/`, which
-is imported when a circuit is made of it (`splitjoin_hw.circuit`).
+A folder has the architecture's declaration, which names its component in `hw/`, and `predictions`: its cost and its
+speed. The component is imported when a circuit is made of it (`splitjoin_hw.circuit`).
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
 from .architecture import Architecture
-from .cascade import Cascade
-from .celljoin import CellJoin
-from .chain import Chain
-from .handshake import Handshake
-from .kang import Kang
-from .low_latency_handshake import LowLatencyHandshake
-from .small import Small
-from .splitjoin import SplitJoin
 
 __all__ = ["ARCHITECTURES", "Architecture"]
 
-#: Name → architecture, the default first.
-ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (
-    SplitJoin(), Small(), Kang(), CellJoin(), Chain(), Handshake(), LowLatencyHandshake(),
-    Cascade())}
+
+def _declared() -> Iterator[Architecture]:
+    """The one that each folder declares."""
+    for found in pkgutil.iter_modules(__path__, f"{__name__}."):
+        if found.ispkg:
+            for value in vars(importlib.import_module(found.name)).values():
+                if isinstance(value, type) and value.__module__ == found.name:
+                    yield value()
+
+
+#: Name → architecture: the default first, and baselines last.
+ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in sorted(
+    _declared(), key=lambda one: (one.baseline, one.name != "splitjoin", one.name))}

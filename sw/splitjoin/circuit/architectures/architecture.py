@@ -178,13 +178,12 @@ class Architecture(ABC):
         """The streams for whose stored tuples a core has a datapath."""
         return ("r", "s")
 
-    def model(self, name: str) -> Any:
-        """The module ``name`` of its folder, ``cost`` or ``speed``.
-
-        Both are made of configurations, which need the architecture's declaration first. `splitjoin.circuit.cost` and
-        `splitjoin.circuit.tuner.speed` say which functions they have.
+    @property
+    def predictions(self) -> Any:
+        """The module ``predictions`` of its folder: ``parts`` (`splitjoin.circuit.cost`), ``cycles_a_tuple`` and
+        ``latency_cycles`` (`splitjoin.circuit.tuner.speed`) of configurations, which need its declaration first.
         """
-        return importlib.import_module(f"{type(self).__module__}.{name}")
+        return importlib.import_module(f"{type(self).__module__}.predictions")
 
 
 class MovingArchitecture(Architecture):

@@ -11,7 +11,7 @@ from ..cost.region_widths import RegionWidths
 from ..cost.resources import Family, Resources
 from ..geometry import ring_rows
 from ..wire import ROW_BITS, Configuration
-from .splitjoin import cost as splitjoin
+from .splitjoin import predictions as splitjoin
 
 __all__ = ["chain_links", "ends_cost", "gathering", "segments"]
 

@@ -68,7 +68,7 @@ def circuit_cost(config: Configuration, family: str = "ecp5") -> CircuitCost:
     """The cost of the circuit for ``config``. Raises `UnsupportedError` for an unknown family."""
     known = check_family(family)
     datapaths = {side: datapath_cost(config, side, known) for side in "rs"}
-    return CircuitCost(config, known, datapaths, config.structure.model("cost").parts(config, known))
+    return CircuitCost(config, known, datapaths, config.structure.predictions.parts(config, known))
 
 
 def family_name(family: Family) -> str:

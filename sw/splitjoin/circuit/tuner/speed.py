@@ -67,7 +67,7 @@ def cycles_a_tuple(config: Configuration, load: Workload) -> float:
 
     Half of the tuples probe one region and half the other, in parallel. A sequential circuit processes one at a time.
     """
-    found: float = config.structure.model("speed").cycles_a_tuple(config, load)
+    found: float = config.structure.predictions.cycles_a_tuple(config, load)
     return found
 
 
@@ -75,5 +75,5 @@ def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False)
     """Cycles from a probe to its star. ``busy``: the probe arrives when a pass has just begun, and waits for its end. A
     sequential circuit takes as long as it does for a tuple.
     """
-    found: float = config.structure.model("speed").latency_cycles(config, load, busy=busy)
+    found: float = config.structure.predictions.latency_cycles(config, load, busy=busy)
     return found

@@ -14,7 +14,7 @@ import pytest
 import splitjoin
 from splitjoin import Query, Schema
 from splitjoin.base.errors import UnsupportedError
-from splitjoin.circuit.architectures.splitjoin.speed import CONSTANT
+from splitjoin.circuit.architectures.splitjoin.predictions import CONSTANT
 from splitjoin.circuit.tuner import BOARDS, FPGAS, Proposal, tune
 from splitjoin.circuit.tuner.clock import ROUTED, clock
 from splitjoin.circuit.tuner.core_kinds import CORE_SPEEDS, maximum_distribution

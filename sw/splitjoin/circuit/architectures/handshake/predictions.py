@@ -1,11 +1,25 @@
-"""The speed of handshake join."""
+"""Cost and speed of handshake join: tuples go with keys and bounds, so segments and links are wider than SplitJoin's
+regions.
+"""
 
 from __future__ import annotations
 
+from ...cost.circuit import PartCost
+from ...cost.region_widths import RegionWidths
+from ...cost.resources import Family
 from ...tuner.workload import Workload
 from ...wire import Configuration
+from ..moving import chain_links, ends_cost, gathering, segments
 
-__all__ = ["cycles_a_tuple", "latency_cycles"]
+__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
+
+
+def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """Part → its cost."""
+    number = RegionWidths.of(config).position
+    return {**segments(config, family), **chain_links(config, family, number + 2),
+            "ends": PartCost(1, ends_cost(config, family)), **gathering(config, family)}
+
 
 #: By simulation: cycles of a message, and of the ends for a tuple and its expiry.
 _MESSAGE, _ENDS = 3, 12

@@ -1,4 +1,6 @@
-"""Cost of a small circuit (`splitjoin_hw.small`): its datapaths, the join around them, and its registers."""
+"""Cost and speed of a small circuit (`splitjoin_hw.small`): its datapaths, the join around them, and its registers. It
+scans, and then sends items.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from ...cost.datapath import datapath_cost
 from ...cost.elements import adder, control, counter, equal, memory, mux
 from ...cost.resources import Family, Resources
 from ...geometry import outcome_latency
+from ...tuner.workload import Workload
 from ...wire import WORD_BITS, Configuration
 
-__all__ = ["parts"]
+__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
 
 #: LUT4 of control: the state machine, and selects between both streams that share no width.
 _CONTROL = 80
@@ -49,3 +52,19 @@ def _registers(config: Configuration, family: Family) -> Resources:
     # The words are in memory; the counts and the report of a tuple without room are selected beside them.
     return (memory(family, WORD_BITS, 64)
             + Resources(lut=5 * mux(family, 2, WORD_BITS) + 40, ff=settings + 2 * WORD_BITS + 20))
+
+
+#: By simulation: cycles of a tuple beside the datapath's stages; those in which one tuple leaves the window and the
+#: next ones are found to stay; and those of a result.
+_STEPS, _EXPIRY, _PAIR = 10, 12, 4
+
+
+def cycles_a_tuple(config: Configuration, load: Workload) -> float:
+    """Cycles per tuple under full load."""
+    expiry = _EXPIRY if config.time_bits else 0
+    return load.tuples + _STEPS + config.stages + expiry + _PAIR * load.matches + load.stars
+
+
+def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
+    """Cycles from a probe to its star, which are those of a tuple. ``busy``: another one has just begun."""
+    return cycles_a_tuple(config, load) * (2 if busy else 1)

@@ -1,4 +1,6 @@
-"""Cost of a SplitJoin circuit: cores, trees, combiner, registers and counters (`splitjoin_hw.splitjoin`)."""
+"""Cost and speed of a SplitJoin circuit (`splitjoin_hw.splitjoin`): cores, trees, combiner, registers and counters; the
+paper's model with this circuit's constants.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from ...geometry import (
     RESULT_QUEUE,
     amount_bits,
     credit_fifo_depth,
+    levels,
     links,
     log_depth,
     order_bits,
@@ -31,10 +34,13 @@ from ...geometry import (
     waiting_tasks,
 )
 from ...registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
+from ...tuner.core_kinds import CORE_SPEEDS
+from ...tuner.speed import EXPIRY, input_cycles
+from ...tuner.workload import Workload
 from ...wire import ROW_BITS, Configuration
 
-__all__ = ["core_cost", "counters_cost", "distributor_cost", "merger_cost", "parts", "registers_cost", "trees",
-           "watchdog_cost"]
+__all__ = ["CONSTANT", "core_cost", "counters_cost", "cycles_a_tuple", "distributor_cost", "latency_cycles",
+           "merger_cost", "parts", "registers_cost", "trees", "watchdog_cost"]
 
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
@@ -273,3 +279,31 @@ def _region_counters(config: Configuration, family: Family) -> Resources:
     return Resources(lut=adder(family, *[COUNTER_BITS] * counts, *[amount] * marks) + mux(family, 2, amount * marks)
                      + mux(family, len(REGION_COUNTERS), COUNTER_BITS),
                      ff=COUNTER_BITS * (counts + 1) + amount * marks)
+
+
+#: Cycles of a probe on an idle circuit beside both trees and the scan or the candidates (`latency_constant_cycles` of
+#: bench/circuits.py), and the stages of the datapath for which they were measured.
+CONSTANT, _STAGES = 24, 3
+#: Further cycles with queues ahead of regions and of the combiner.
+_QUEUED = 7
+#: Further cycles with a root of so many results a cycle; and those of `_QUEUED` that its queues stand for.
+_ROOT, _RESULTS = {1: 0, 2: 5, 4: 9}, 4
+
+
+def cycles_a_tuple(config: Configuration, load: Workload) -> float:
+    """Cycles per tuple under full load: half of the tuples probe one region and half the other, in parallel."""
+    return max(input_cycles(config, load), CORE_SPEEDS[config.core].comparing_cycles(config, load))
+
+
+def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
+    """Cycles from a probe to its star: PL = d·T + w·P + g·T (SplitJoin, section 6), T a cycle and P 1 / L of one.
+
+    With an index, w·P stands for the candidates of the core with the most, and the lookups of buckets. With RANGE
+    windows, an expiry precedes the probe. If the windows differ in length, the longer one counts. ``busy``: the probe
+    arrives when a pass has just begun, and waits for its end.
+    """
+    work, wait = CORE_SPEEDS[config.core].latency(config, load)
+    way = levels(config.cores, config.fanout) + levels(config.cores, config.fanin) + CONSTANT
+    way += _ROOT[config.root_width] - (_RESULTS if config.queue and config.root_width > 1 else 0)
+    way += config.stages - _STAGES + (EXPIRY if config.time_bits else 0) + (_QUEUED if config.queue else 0)
+    return way + load.matches / config.cores + work + (wait if busy else 0)

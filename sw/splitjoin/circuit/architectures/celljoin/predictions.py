@@ -1,12 +1,24 @@
-"""The speed of CellJoin: a probe waits until tuples have moved, and then all cores compare it."""
+"""Cost and speed of CellJoin: segments that hand keys on, the windows, and SplitJoin's gathering. A probe waits until
+tuples have moved, and then all cores compare it.
+"""
 
 from __future__ import annotations
 
+from ...cost.circuit import PartCost
+from ...cost.resources import Family
 from ...geometry import levels
 from ...tuner.workload import Workload
 from ...wire import Configuration
+from ..moving import ends_cost, gathering, segments
 
-__all__ = ["cycles_a_tuple", "latency_cycles"]
+__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
+
+
+def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """Part → its cost."""
+    return {**segments(config, family, probes=False), "ends": PartCost(1, ends_cost(config, family)),
+            **gathering(config, family)}
+
 
 #: By simulation: cycles of a tuple's move to the next core; of the ends for a tuple and its expiry, in which tuples of
 #: the one before move; between the last move and the next expiry; and of the stages behind.

@@ -1,15 +1,18 @@
-"""Cost of a chain of SplitJoin's cores: a node, a queue and two mergers for each core, in place of the trees."""
+"""Cost and speed of a chain of SplitJoin's cores: a node, a queue and two mergers for each core, in place of the trees,
+and a way of k − 1 cores.
+"""
 
 from __future__ import annotations
 
 from ...cost.circuit import PartCost
 from ...cost.elements import fifo
 from ...cost.resources import Family
-from ...geometry import credit_fifo_depth
+from ...geometry import credit_fifo_depth, levels
+from ...tuner.workload import Workload
 from ...wire import Configuration
-from ..splitjoin import cost as splitjoin
+from ..splitjoin import predictions as splitjoin
 
-__all__ = ["parts"]
+__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
 
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
@@ -21,3 +24,12 @@ def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     found["queue of a core"] = PartCost(config.cores, fifo(family, config.input_record.width, credit_fifo_depth(0)))
     found["merger of 2"] = PartCost(2 * further, splitjoin.merger_cost(config, 2, family))
     return {name: cost for name, cost in found.items() if cost.count}
+
+
+cycles_a_tuple = splitjoin.cycles_a_tuple
+
+
+def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
+    """Cycles from a probe to its star: for each core a node and a merger more, which are passed together."""
+    trees = levels(config.cores, config.fanout) + levels(config.cores, config.fanin)
+    return splitjoin.latency_cycles(config, load, busy=busy) - trees + config.cores - 1

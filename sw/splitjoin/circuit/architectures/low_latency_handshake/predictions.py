@@ -1,4 +1,6 @@
-"""Cost of low-latency handshake join: three regions in each core, that of tuples in flight among them."""
+"""Cost and speed of low-latency handshake join: three regions in each core, that of tuples in flight among them; a scan
+of a core's share for each tuple, and a chain to pass.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,12 @@ from ...cost.circuit import PartCost
 from ...cost.elements import fifo
 from ...cost.region_widths import RegionWidths
 from ...cost.resources import Family, Resources
+from ...tuner.workload import Workload
 from ...wire import ROW_BITS, Configuration
 from ..moving import chain_links, ends_cost, gathering, segments
-from ..splitjoin.cost import merger_cost
+from ..splitjoin.predictions import merger_cost
 
-__all__ = ["parts"]
+__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
 
 #: As in `splitjoin_hw.baseline.low_latency`.
 _IN_FLIGHT, _WAITING = 16, 8
@@ -33,3 +36,17 @@ def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     others = {name: cost for name, cost in gathering(config, family).items() if not name.startswith("merger")}
     return {**found, **chain_links(config, family, w.position), "ends": PartCost(1, ends_cost(config, family)),
             "merger of 2": PartCost(3 * config.cores - 2, merger_cost(config, 2, family)), **others}
+
+
+#: By simulation: cycles of a hop, of the ends for a tuple and its expiry, and of the stages behind.
+_HOP, _ENDS, _CONSTANT = 5, 12, 40
+
+
+def cycles_a_tuple(config: Configuration, load: Workload) -> float:
+    """Cycles per tuple under full load: half of the tuples probe each region."""
+    return max(load.tuples / config.cores / 2, _ENDS, load.matches)
+
+
+def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
+    """Cycles from a probe to its last result: PL = T_CL + (k − 1)·(T_CL + T_ML) + w·T_P + T_Col."""
+    return (config.cores - 1) * _HOP + load.tuples / config.cores * (2 if busy else 1) + _CONSTANT
