@@ -1,8 +1,8 @@
-"""Hatch's hook: adds the library of compiled loops to wheels, and jars of Spark's extension.
+"""Hatch's hook: adds the libraries of compiled loops to wheels, and jars of Spark's extension.
 
-The library is for this machine, or for the platform that SPLITJOIN_PLATFORM names, as `make release` sets it. An
-editable install gets it in its place. SPLITJOIN_SPARK_JARS has folders of jars with colons between them, one for each
-Spark. Without it a wheel has no jar, and `splitjoin spark-jar` compiles one where it is needed.
+The libraries are for this machine, or for the platform that SPLITJOIN_PLATFORM names, as `make release` sets it. An
+editable install gets them in their places. SPLITJOIN_SPARK_JARS has folders of jars with colons between them, one for
+each Spark. Without it a wheel has no jar, and `splitjoin spark-jar` compiles one where it is needed.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class WheelFiles(BuildHookInterface):
-    """Adds ``splitjoin/engines/loops/loops-….so`` and ``splitjoin/catalyst/jars/`` to the wheel."""
+    """Adds ``loops-….so`` of the compiled loops and of the threads, and ``splitjoin/catalyst/jars/`` to the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         builder = self._module("engines", "loops", "build.py")
+        folders = [Path(self.root, "sw", "splitjoin", "engines", name) for name in ("loops", "threads")]
         if version == "editable":
-            builder.built()
+            for folder in folders:
+                builder.built(folder)
             return
         self._folder = tempfile.TemporaryDirectory(prefix="splitjoin-wheel-")
         wheel = os.environ.get("SPLITJOIN_PLATFORM")
         if wheel is not None and wheel not in builder.PLATFORMS:
             raise SystemExit(f"SPLITJOIN_PLATFORM must be {', '.join(builder.PLATFORMS)}, not {wheel!r}")
-        library = Path(self._folder.name, builder.library_name())
-        builder.build(library, wheel)
-        build_data["force_include"][str(library)] = f"splitjoin/engines/loops/{library.name}"
+        for folder in folders:
+            library = Path(self._folder.name, builder.library_name(folder))
+            builder.build(library, wheel, folder=folder)
+            build_data["force_include"][str(library)] = f"splitjoin/engines/{folder.name}/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{wheel or sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         if named := os.environ.get("SPLITJOIN_SPARK_JARS"):

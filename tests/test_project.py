@@ -98,7 +98,8 @@ def test_archives_depend_on_the_files_alone(tmp_path: Path) -> None:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert packed == {"/".join(path.parts[1:]) for path in tracked_files()
                       if path.parts[0] in ("sw", "hw", "sim", "boards")} | {
-                          f"splitjoin/engines/loops/{library_name()}"}
+                          f"splitjoin/engines/{name}/{library_name(ROOT / 'sw' / 'splitjoin' / 'engines' / name)}"
+                          for name in ("loops", "threads")}
     with tarfile.open(tmp_path / "dist0" / sdist) as listed:
         names = {one.name.partition("/")[2] for one in listed if one.isfile()}
     assert names == {*map(str, tracked_files()), "PKG-INFO"}

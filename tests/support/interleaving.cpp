@@ -46,6 +46,7 @@ void *begin(int64_t (*call)(const uint64_t *), const uint64_t *words) {
     fiber->own.uc_stack.ss_size = sizeof fiber->stack;
     fiber->own.uc_link = nullptr;
     fiber->call = call;
+    fiber->state = 0;
     fiber->words = words;
     makecontext(&fiber->own, run, 0);
     return fiber;
@@ -56,6 +57,30 @@ int64_t resume(Fiber *fiber, int64_t value) {
     running = fiber;
     swapcontext(&fiber->back, &fiber->own);
     return fiber->state;
+}
+// Run on all `fibers` that have not ended in a random order of steps, until the first has. For some time each has its own
+// share of the steps, as others take its processor. Returns the steps, or -1 if there are more than `most`.
+int64_t together(Fiber **fibers, int64_t count, uint64_t *seed, int64_t most) {
+    const auto random = [&](uint64_t below) {
+        *seed ^= *seed << 13, *seed ^= *seed >> 7, *seed ^= *seed << 17;
+        return (*seed >> 20) % below;
+    };
+    uint64_t shares[64], all = 0;
+    if (fibers[0]->state == 1) return 0;
+    for (int64_t steps = 0, turns = 0; steps < most; turns++) {
+        if (turns % 64 == 0) {
+            all = 0;
+            for (int64_t n = 0; n < count; n++) all += shares[n] = random(3) ? random(8) : 1 << random(7);
+        }
+        uint64_t drawn = all ? random(all) : 0;
+        int64_t one = 0;
+        while (one < count - 1 && drawn >= shares[one]) drawn -= shares[one++];
+        const int64_t bursts[] = {1, 1, 3, 20};
+        for (int64_t left = bursts[random(4)]; left && fibers[one]->state != 1; left--, steps++)
+            if (resume(fibers[one], 0) == 1 && one == 0) return steps + 1;
+        steps++;
+    }
+    return -1;
 }
 int64_t value(Fiber *fiber, int64_t n) { return n < 0 ? fiber->value : fiber->asked[n]; }
 void end(Fiber *fiber) { free(fiber); }

@@ -25,7 +25,7 @@ _TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.
 
 def pytest_configure() -> None:
     """Have the sanitized library in the place of the other one."""
-    build.built = lambda: _LIBRARY  # type: ignore[assignment]
+    build.built = lambda *_: _LIBRARY  # type: ignore[assignment]
     sys.modules["splitjoin.engines.loops"].built = build.built  # type: ignore[attr-defined]
 
 

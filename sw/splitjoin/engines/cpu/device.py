@@ -28,7 +28,7 @@ from .table_work import Work
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine"]
 
-CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij"]
+CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij", "threads"]
 #: Engines that fold aggregates without making pairs (`splitjoin.rows.interval_joins`).
 INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
 
@@ -42,11 +42,15 @@ class CpuDevice(Device):
             sorted runs, for two inequalities such as BETWEEN two columns; ``"nested"`` compares every pair of a window,
             in vector code; ``"auto"`` takes the cheapest one for the measured selectivity. Of
             aggregates over joins by equal keys, ``"sliding"``, ``"key-oij"`` and ``"scale-oij"`` make no pairs
-            (docs/aggregates.md), and ``"auto"`` takes the first of these where it can.
+            (docs/aggregates.md), and ``"auto"`` takes the first of these where it can. ``"threads"`` is a baseline: an
+            architecture of the papers with a thread for each core (`splitjoin.engines.threads`).
         threads: The most threads that share a batch, 1 to 256; ``"auto"`` for as many as pay, up to the processors
             that this process may use (`splitjoin.base.processors`).
         prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
         tuning: Sizes and limits, which change time and memory, never the answer.
+        architecture: Of engine ``"threads"``: one of `splitjoin.engines.threads.ARCHITECTURES`, by default
+            ``"splitjoin"``. Chains of cores keep no order, and give a pair when its tuples meet: `Session.settle` is
+            refused.
     """
 
     name: ClassVar[str] = "cpu"
@@ -57,10 +61,11 @@ class CpuDevice(Device):
     threads: int | Literal["auto"] = "auto"
     prefilter: bool = True
     tuning: Tuning = field(default=DEFAULTS, repr=False)
+    architecture: str | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(CpuEngine):
-            raise DeviceError(f"engine must be {', '.join(map(repr, get_args(CpuEngine)[:-1]))} or 'scale-oij', not "
+            raise DeviceError(f"engine must be {', '.join(map(repr, get_args(CpuEngine)[:-1]))} or 'threads', not "
                               f"{self.engine!r}")
         if self.threads != "auto" and not (type(self.threads) is int and 1 <= self.threads <= 256):
             raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, "
@@ -70,6 +75,21 @@ class CpuDevice(Device):
         if not isinstance(self.tuning, Tuning):
             raise DeviceError(f"tuning must be a Tuning, as in CpuDevice(tuning=Tuning(batch=4096)), not "
                               f"{self.tuning!r}")
+        if self.engine == "threads":
+            self._check_architecture()
+        elif self.architecture is not None:
+            raise DeviceError(f"architecture={self.architecture!r} is of engine='threads', but the engine is "
+                              f"{self.engine!r}; give engine='threads', or leave architecture out")
+
+    def _check_architecture(self) -> None:
+        """Raise `DeviceError` for an unknown architecture, and say what sessions of a known one promise."""
+        from ..threads import ARCHITECTURES
+
+        name = self.architecture or "splitjoin"
+        if name not in ARCHITECTURES:
+            raise DeviceError(f"architecture must be {', '.join(map(repr, ARCHITECTURES))}, not {name!r}")
+        object.__setattr__(self, "immediate", ARCHITECTURES[name].is_immediate)
+        object.__setattr__(self, "in_total_order", False)
 
     def open(self, query: Query) -> Session:
         """Start a session of ``query``. Raises `UnsupportedError` if no test suits the required engine."""
@@ -77,6 +97,10 @@ class CpuDevice(Device):
         if self.engine in INTERVAL_ENGINES:
             raise UnsupportedError(f"engine={self.engine!r} folds aggregates, but the query gives pairs; use "
                                    f"engine='auto'")
+        if self.engine == "threads":
+            from ..threads import ThreadSession
+
+            return ThreadSession(query, self.architecture or "splitjoin", self.workers, self.tuning)
         if self.engine not in ("auto", "nested"):
             plan = make_plan(query.predicate)
             if not leading_tests(plan):

@@ -1,8 +1,9 @@
-"""`CpuSession`: a query in this process, by as many threads as batches have been fastest with."""
+"""`BatchSession`: a query in this process, a batch at a time; `CpuSession`: by compiled loops."""
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -25,7 +26,7 @@ from .one_call import OneCall
 from .search import Search
 from .timeline import Timeline
 
-__all__ = ["CpuSession", "MeasuredThreads"]
+__all__ = ["BatchSession", "CpuSession", "MeasuredThreads"]
 
 #: Batches of a turn, of which the first is not compared, as caches have to follow; and turns in a comparison.
 _TURN, _TURNS = 3, 2
@@ -99,11 +100,11 @@ class MeasuredThreads:
         return self._now is not None and self._now[0].is_one
 
 
-class CpuSession(Session):
+class BatchSession(Session):
     """A query in this process, a batch of arrivals at a time. All pushed arrivals are processed when `push` returns."""
 
-    def __init__(self, query: Query, search: Search, threads: int = 1, tuning: Tuning = DEFAULTS):
-        self._query, self._search, self._tuning = query, search, tuning
+    def __init__(self, query: Query, tuning: Tuning = DEFAULTS):
+        self._query, self._tuning = query, tuning
         self._is_timed = any(query.window(side).length is not None for side in SIDES)
         self._open_probes: npt.NDArray[np.int64] = np.zeros(2, np.int64)  # of R and of S, since the last star
         self._last_time: int | None = None
@@ -111,12 +112,20 @@ class CpuSession(Session):
         self._comparisons = self._matches = 0
         self._flushed = self._broken = self._closed = False
         self._process = os.getpid()
-        self._timeline = Timeline(query, tuning.slack)
-        self._threads, self._team = threads, Team(threads)
-        self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
-        self._measured = MeasuredThreads()
-        self._pairs = 0  # in the windows of the last batch
-        self._one_call = OneCall.of(query, search, self._timeline, self._open_probes, self._team)
+
+    @property
+    @abstractmethod
+    def _ends(self) -> dict[str, int]:
+        """Per stream the number of its tuples so far."""
+
+    @property
+    @abstractmethod
+    def _candidates(self) -> int:
+        """The number of pairs that the engine has looked at."""
+
+    @abstractmethod
+    def _join_batch(self, part: Arrivals) -> Joined:
+        """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
 
     def push(self, arrivals: Arrivals) -> None:
         """Take the next arrivals, in order.
@@ -152,7 +161,7 @@ class CpuSession(Session):
         """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
         if not self._flushed:
             self._flushed = True
-            ends = self._timeline.ends
+            ends = self._ends
             last = [(STAR, 0, ends["r"] - 1, -1)] if self._open_probes[0] else []
             last += [(STAR, 1, -1, ends["s"] - 1)] if self._open_probes[1] else []
             self._items.append(np.array(last, ITEM))
@@ -162,38 +171,13 @@ class CpuSession(Session):
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs within the windows), ``candidates`` (those that the engine
         looked at), ``matches``.
         """
-        ends = self._timeline.ends
+        ends = self._ends
         return {"tuples_r": ends["r"], "tuples_s": ends["s"], "comparisons": self._comparisons,
-                "candidates": self._search.candidates, "matches": self._matches}
-
-    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
-        """``comparisons`` and ``matches`` of each thread, (threads, 2): in stored R, and in stored S. None if not all
-        was compared by nested loops over the keys (``engine="nested"``).
-        """
-        work = self._search.work
-        if work is None:
-            return None
-        missing = np.zeros((max(0, self._threads - len(work.matches)), 2), np.int64)
-        return {"comparisons": np.concatenate([work.comparisons, missing]),
-                "matches": np.concatenate([work.matches, missing])}
-
-    def plan(self) -> str:
-        """The engine that runs at present, in words, and how many threads share its work."""
-        if self._threads > 1 and self._team.awake == 1:
-            return f"{self._search.description}; one of {self._threads} threads, as there is one processor"
-        if self._threads == 1 or self._shared is None:
-            return self._search.description
-        size, cost = self._shared
-        if self._measured.is_one:
-            return f"{self._search.description}; one of {self._threads} threads, as {size} took longer"
-        few = f", {self._team.awake} at a time" if self._team.awake < size else ""
-        return (f"{self._search.description}; {size} of {self._threads} threads{few}, as a batch takes about "
-                f"{cost / 1e6:.1f} ms of one")
+                "candidates": self._candidates, "matches": self._matches}
 
     def close(self) -> None:
-        """Stop the worker threads, after they have finished."""
+        """Release what the session holds."""
         self._closed = True
-        self._team.close()
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -229,8 +213,58 @@ class CpuSession(Session):
         if len(self._items) > 1:
             check_memory(self._matches, sum(items.nbytes for items in self._items))
 
+
+class CpuSession(BatchSession):
+    """A query in compiled loops, by as many threads as batches have been fastest with."""
+
+    def __init__(self, query: Query, search: Search, threads: int = 1, tuning: Tuning = DEFAULTS):
+        super().__init__(query, tuning)
+        self._search = search
+        self._timeline = Timeline(query, tuning.slack)
+        self._threads, self._team = threads, Team(threads)
+        self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
+        self._measured = MeasuredThreads()
+        self._pairs = 0  # in the windows of the last batch
+        self._one_call = OneCall.of(query, search, self._timeline, self._open_probes, self._team)
+
+    @property
+    def _ends(self) -> dict[str, int]:
+        return self._timeline.ends
+
+    @property
+    def _candidates(self) -> int:
+        return self._search.candidates
+
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        """``comparisons`` and ``matches`` of each thread, (threads, 2): in stored R, and in stored S. None if not all
+        was compared by nested loops over the keys (``engine="nested"``).
+        """
+        work = self._search.work
+        if work is None:
+            return None
+        missing = np.zeros((max(0, self._threads - len(work.matches)), 2), np.int64)
+        return {"comparisons": np.concatenate([work.comparisons, missing]),
+                "matches": np.concatenate([work.matches, missing])}
+
+    def plan(self) -> str:
+        """The engine that runs at present, in words, and how many threads share its work."""
+        if self._threads > 1 and self._team.awake == 1:
+            return f"{self._search.description}; one of {self._threads} threads, as there is one processor"
+        if self._threads == 1 or self._shared is None:
+            return self._search.description
+        size, cost = self._shared
+        if self._measured.is_one:
+            return f"{self._search.description}; one of {self._threads} threads, as {size} took longer"
+        few = f", {self._team.awake} at a time" if self._team.awake < size else ""
+        return (f"{self._search.description}; {size} of {self._threads} threads{few}, as a batch takes about "
+                f"{cost / 1e6:.1f} ms of one")
+
+    def close(self) -> None:
+        """Stop the worker threads, after they have finished."""
+        super().close()
+        self._team.close()
+
     def _join_batch(self, part: Arrivals) -> Joined:
-        """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
         if self._one_call is not None:
             self._team.size = self._measured.choose(self._threads_for(len(part), self._pairs), len(part))
             began = perf_counter()

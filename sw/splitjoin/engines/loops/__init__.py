@@ -87,11 +87,11 @@ def address_of(array: Any) -> int:
 
 
 @cache
-def loops(level: int = 4) -> Mapping[str, Loop]:
-    """All loops by name, in code for this processor, up to this ``level`` of x86-64. Raises `ToolError` if there is no
-    library and none can be built.
+def loops(level: int = 4, package: str = __name__) -> Mapping[str, Loop]:
+    """All loops by name, in code for this processor, up to this ``level`` of x86-64: of the library of all queries, or
+    of a ``package`` beside this one. Raises `ToolError` if there is no library and none can be built.
     """
-    return {one.name.decode(): Loop(one.name.decode(), one.kinds.decode(), one.call) for one in _listed(level)
+    return {one.name.decode(): Loop(one.name.decode(), one.kinds.decode(), one.call) for one in _listed(level, package)
             if one.call}
 
 
@@ -100,23 +100,24 @@ def entries() -> Mapping[str, tuple[int, str]]:
     """The addresses of the loops that threads enter, by name, with the letters of the arguments in their blocks
     (``threads.hpp``). Raises as `loops`.
     """
-    return {one.name.decode(): (one.enter, one.kinds.decode()) for one in _listed(4) if one.enter}
+    return {one.name.decode(): (one.enter, one.kinds.decode()) for one in _listed(4, __name__)
+            if one.enter}
 
 
-def _listed(level: int) -> list[_Entry]:
+def _listed(level: int, package: str) -> list[_Entry]:
     with ExitStack() as files:
-        library = ctypes.CDLL(str(_library(files)))
+        library = ctypes.CDLL(str(_library(files, package)))
     library.splitjoin_loops.restype, library.splitjoin_loops.argtypes = ctypes.POINTER(_Entry), [ctypes.c_int64]
     listed = library.splitjoin_loops(level)
     return list(takewhile(lambda one: one.name, (listed[n] for n in count())))
 
 
-def _library(files: ExitStack) -> Path:
-    """The library's file, for as long as ``files`` are open."""
+def _library(files: ExitStack, package: str) -> Path:
+    """The file of the library of ``package``, for as long as ``files`` are open."""
     try:
         if Path(__file__).exists():
-            return built()
-        packed = [of for of in resources.files(__name__).iterdir() if of.name.startswith("loops-")]
+            return built(*(() if package == __name__ else (Path(__file__).parents[1] / package.rpartition(".")[2],)))
+        packed = [of for of in resources.files(package).iterdir() if of.name.startswith("loops-")]
         return files.enter_context(resources.as_file(packed[0]))  # of a zip file, in which Spark ships packages
     except (BuildError, OSError, IndexError) as error:
         raise ToolError(f"the library of compiled loops is missing, and cannot be built ({error}); install splitjoin "

@@ -45,8 +45,9 @@ class BuildError(Exception):
 
 
 def library_name(folder: Path = _FOLDER) -> str:
-    """The library's file name, which has a digest of the sources in ``folder`` and of this file."""
-    sources = b"".join(path.read_bytes() for path in [*sorted(folder.glob("*.?pp")), Path(__file__)])
+    """The library's file name, which has a digest of the sources in ``folder`` and beside this file."""
+    beside = [] if folder.resolve() == _FOLDER.resolve() else sorted(_FOLDER.glob("*.hpp"))
+    sources = b"".join(path.read_bytes() for path in [*sorted(folder.glob("*.?pp")), *beside, Path(__file__)])
     return f"loops-{hashlib.sha256(sources).hexdigest()[:12]}.so"
 
 

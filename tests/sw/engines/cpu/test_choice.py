@@ -136,10 +136,12 @@ def test_explain_says_what_can_run(on: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({"engine": "fast"}, "engine must be 'auto', 'index', 'sorted', 'nested', 'sliding', 'key-oij' or 'scale-oij', not "
-                         "'fast'"),
+    ({"engine": "fast"}, "engine must be 'auto', 'index', 'sorted', 'nested', 'sliding', 'key-oij', 'scale-oij' "
+                         "or 'threads', not 'fast'"),
     ({"threads": 0}, "threads must be a number from 1 to 256, or 'auto' for as many as pay, not 0"),
     ({"threads": True}, "not True"), ({"threads": 2.0}, "not 2.0"),
+    ({"engine": "threads", "architecture": "ring"}, "architecture must be 'splitjoin', 'celljoin', 'handshake', "),
+    ({"architecture": "celljoin"}, "architecture='celljoin' is of engine='threads', but the engine is 'auto'; give "),
     ({"prefilter": 1}, "prefilter must be True or False, not 1"),
 ])
 def test_wrong_options(options: dict[str, Any], said: str) -> None:

@@ -1,0 +1,280 @@
+"""`ThreadSession`: a query on the threads of one architecture."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.base.errors import CapacityError, OrderError, UnsupportedError
+from splitjoin.base.processors import processors
+from splitjoin.base.threads import thread
+from splitjoin.lang.eval.pairs import PairTest, column_arrays
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side, other_side
+from splitjoin.plan.encoding import Coder
+from splitjoin.plan.passes.pipeline import make_plan
+
+from ..arrival import Arrivals
+from ..compiled.store import Store
+from ..cpu.finder import Joined
+from ..cpu.pair_tests import conditions
+from ..cpu.session import BatchSession
+from ..device import ITEM, PAIR, Items, joined_items
+from ..loops import loops
+from ..tuning import DEFAULTS, Tuning
+
+__all__ = ["ARCHITECTURES", "ThreadSession"]
+
+Rows = npt.NDArray[np.int64]
+#: Words of a result (``parts.hpp``), results that come at once, and words of a message ahead of its keys.
+_ITEM_WORDS, _ITEMS, _HEAD = 5, 1 << 14, 5
+#: The kind of message that ends the input.
+_END = 2
+#: Ways of tuples to the cores.
+_BROADCAST, _PARTS, _CHAIN = range(3)
+_NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True)
+class ThreadForm:
+    """An architecture: the loop of its cores, the way of tuples to them, and the orders that it keeps.
+
+    Attributes:
+        block, threshold: Tuples that a core of a chain sends at once, and by how many more it must have than the next.
+        places: Messages that a queue to a core holds, a power of two.
+        results: Results that the queue of a core holds, likewise.
+    """
+
+    loop: str
+    way: int
+    orders: tuple[str, ...]
+    block: int = 1
+    threshold: int = 1
+    places: int = 1024
+    results: int = 1024
+
+    @property
+    def is_immediate(self) -> bool:
+        """True if results of all pushed tuples can be waited for."""
+        return self.way != _CHAIN
+
+
+#: The architectures by name.
+ARCHITECTURES = {
+    "splitjoin": ThreadForm("splitjoin_core", _BROADCAST, ("none", "outer", "inner", "total")),
+    "celljoin": ThreadForm("celljoin_core", _PARTS, ("none", "outer", "total")),
+    "handshake": ThreadForm("handshake_core", _CHAIN, ("none",), places=64),
+    "cascade": ThreadForm("handshake_core", _CHAIN, ("none",), block=4, threshold=4, places=64),
+    "low-latency-handshake": ThreadForm("low_latency_core", _CHAIN, ("none",), places=64)}
+
+
+class ThreadSession(BatchSession):
+    """A query on ``cores`` threads of an architecture, which run until the session is closed.
+
+    The threads decide all that interval tests do; what is left of the condition is evaluated here. Raises `OrderError`
+    for an order that the architecture does not keep.
+
+    Attributes:
+        accepted: Where it is a list, it gets the times in nanoseconds at which tuples were accepted, an array for each
+            batch; ``left`` those of results, before any is verified, and ``pace`` is the least number of nanoseconds
+            between two tuples.
+    """
+
+    def __init__(self, query: Query, architecture: str, cores: int, tuning: Tuning = DEFAULTS) -> None:
+        super().__init__(query, tuning)
+        of, order = ARCHITECTURES[architecture], query.order
+        if order.kind not in of.orders:
+            raise OrderError(f"engine='threads' with architecture={architecture!r} keeps the order "
+                             f"{' or '.join(of.orders)}, not {order}; use architecture='splitjoin', or another engine")
+        self._name, self._of, self._cores = architecture, of, cores
+        self._plan = make_plan(query.predicate)
+        self._coder, self._condition = Coder(self._plan), PairTest(query.predicate)
+        self._extents = {side: query.window(side) for side in SIDES}
+        self._tests, self._junctions = conditions(self._plan)
+        self._columns, self._times = ({side: Store(tuning.slack) for side in SIDES} for _ in range(2))
+        self._counts, self._compared = {"r": 0, "s": 0}, 0
+        self._every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+        self.accepted: list[Rows] | None = None
+        self.left: list[Rows] = []
+        self.pace = 0
+        self._room = np.empty(_ITEMS * _ITEM_WORDS, np.int64)
+        self._loops = loops(package=__package__)
+        extents = list(self._extents.values())
+        numbers = [cores, len(self._tests), self._every, order.n if order.kind == "inner" else 0, order.kind == "total",
+                   of.block, of.threshold, of.way,
+                   *(_NO_LIMIT if one.rows is None else min(one.rows, _NO_LIMIT) for one in extents),
+                   *(_signed(min(one.length or 0, 2**64 - 1)) for one in extents),
+                   *(one.length is not None for one in extents), of.places, of.results]
+        self._address = self._loops["open_session"](np.array(numbers, np.int64), self._junctions)
+        if not self._address:
+            raise CapacityError(f"there is no memory for the queues of {cores} threads; use fewer")
+        running = [thread(_core, (self._loops[of.loop], self._address, core, cores), name=f"{architecture} {core}")
+                   for core in range(cores)]
+        for one in running:
+            one.start()
+        self._end = weakref.finalize(self, _stop, self._loops, self._address, running, self._junctions)
+
+    @property
+    def _ends(self) -> dict[str, int]:
+        return self._counts
+
+    @property
+    def _candidates(self) -> int:
+        return self._compared
+
+    def plan(self) -> str:
+        """The architecture, in words."""
+        return f"{self._name} with {self._cores} threads, all pairs"
+
+    def settle(self) -> Items:
+        """As `Session.settle`. Raises `UnsupportedError` in a chain, where pairs wait until their tuples meet."""
+        if not self._of.is_immediate:
+            raise UnsupportedError(f"engine='threads' with architecture={self._name!r} gives a pair when its tuples "
+                                   f"meet, which later tuples bring about; flush the session")
+        return super().settle()
+
+    def flush(self) -> Items:
+        """As `Session.flush`."""
+        if not self._of.is_immediate and not self._flushed:
+            self._check_usable()
+            end = np.zeros((1, _HEAD + 3 * len(self._tests)), np.int64)
+            end[0, 0] = _END
+            items = self._verified(self._fed(end, waits=True))
+            self._matches += len(items)
+            self._items.append(items)
+        return super().flush()
+
+    def close(self) -> None:
+        """End the threads."""
+        super().close()
+        self._end()
+
+    def _join_batch(self, part: Arrivals) -> Joined:
+        first, n = dict(self._counts), len(part)
+        messages = np.zeros((n, _HEAD + 3 * len(self._tests)), np.int64)
+        messages[:, 0] = part.stream
+        messages[:, 3] = sum(first.values()) + np.arange(n)
+        if part.ts is not None:
+            messages[:, 2] = part.ts
+        for side in SIDES:
+            table, at = part.table(side), part.positions(side)
+            codes, tests = self._coder.codes(side, table), [self._plan.tests[j] for j in self._tests]
+            words = [*(codes.keys[test.r if side == "r" else test.s] for test in tests),
+                     *(codes.lows[j] for j in self._tests), *(codes.highs[j] for j in self._tests)]
+            messages[at, 1] = first[side] + np.arange(len(at))
+            for place, of in enumerate(words, _HEAD):
+                messages[at, place] = of.view(np.int64)
+            if self._plan.residual is not None:
+                self._columns[side].append(column_arrays(self._query.predicate, side, table), len(at))
+            if part.ts is not None:
+                self._times[side].append([part.ts[at]], len(at))
+            self._counts[side] += len(at)
+        pairs = 0
+        for side in SIDES:
+            start, end = self._windows(part, side, first)
+            messages[part.positions(side), 4] = start
+            pairs += int((end - start).sum())
+        self._compared += pairs
+        if self._every:
+            self._open_probes = (self._open_probes + np.bincount(part.stream, minlength=2)) % self._every
+        items = self._verified(self._fed(messages, waits=self._of.is_immediate))
+        return Joined(items, int(np.count_nonzero(items["kind"] == PAIR)), pairs)
+
+    def _windows(self, part: Arrivals, side: Side, first: dict[str, int]) -> tuple[Rows, Rows]:
+        """The windows of the probes of stream ``side``: the first row id of the other stream, and the one behind the
+        last. Times before those are released.
+        """
+        other, mine = other_side(side), part.stream == SIDES.index(side)
+        before = np.cumsum(~mine)[mine] + first[other]
+        extent, start = self._extents[other], np.zeros(len(before), np.int64)
+        if extent.rows is not None:
+            start = np.maximum(before - min(extent.rows, _NO_LIMIT), 0)
+        times = self._times[other]
+        if extent.length is not None and part.ts is not None and len(before):
+            # Unsigned, as a length may have 64 bits; times before the first one kept are never seen again.
+            since = part.ts[mine].view(np.uint64) ^ np.uint64(1 << 63)
+            length = np.uint64(min(extent.length, 2**64 - 1))
+            least = np.where(since > length, since - length, np.uint64(0))
+            stored = times.arrays[0].view(np.uint64) ^ np.uint64(1 << 63) if times.end else least[:0]
+            start = np.maximum(start, times.base + np.searchsorted(stored, least))
+        start = np.minimum(start, before)
+        if len(start):
+            times.trim(min(int(start[-1]), times.end))
+            if self._of.is_immediate:
+                self._gone(other, int(start[0]))
+        return start, before
+
+    def _gone(self, side: Side, row: int) -> None:
+        """No pair with a tuple of stream ``side`` before ``row`` comes any more."""
+        store = self._columns[side]
+        store.trim(min(row, store.end))
+
+    def _fed(self, messages: Rows, *, waits: bool) -> Items:
+        """The items of the threads while they are fed with ``messages``; with ``waits`` all of these."""
+        n = len(messages)
+        accepted = np.empty(n if self.accepted is not None else 0, np.int64)
+        progress, found = np.zeros(3, np.int64), list[Items]()
+        flat = messages.reshape(-1)
+        while progress[0] < n:
+            words = self._loops["feed"](self._address, flat, self.pace, accepted, progress, self._room)
+            found.append(self._taken(words))
+        if self.accepted is not None:
+            self.accepted.append(accepted)
+        progress[0] = 0
+        while True:
+            words = self._loops["collect"](self._address, int(waits), progress, self._room)
+            found.append(self._taken(words))
+            if progress[0] if waits else words + _ITEM_WORDS <= len(self._room):
+                break
+        self._expired = dict(zip(SIDES, progress[1:].tolist(), strict=True))
+        return joined_items(found)
+
+    def _taken(self, words: int) -> Items:
+        """The items in the first ``words`` of those written."""
+        if words < 0:
+            raise MemoryError
+        of = self._room[:words].reshape(-1, _ITEM_WORDS)
+        items = np.empty(len(of), ITEM)
+        for name, values in zip(("kind", "side", "r", "s"), of.T, strict=False):
+            items[name] = values
+        if self.accepted is not None:
+            self.left.append(of[:, 4].copy())
+        return items
+
+    def _verified(self, items: Items) -> Items:
+        """Those of ``items`` for which the rest of the condition holds."""
+        if self._plan.residual is not None:
+            pair = items["kind"] == PAIR
+            stores = {side: self._columns[side] for side in SIDES}
+            r, s = (items[side][pair] - stores[side].base for side in SIDES)
+            pair[pair] = ~self._condition.true("r", stores["r"].arrays, r, stores["s"].arrays, s, self._plan.residual)
+            items = items[~pair]
+            if not self._of.is_immediate:
+                for side, row in self._expired.items():
+                    self._gone(side, row)
+        return items
+
+
+def _signed(length: int) -> int:
+    return length - 2**64 if length >= 2**63 else length
+
+
+def _core(loop: Callable[..., int], address: int, core: int, cores: int) -> None:
+    """A core, which has a processor of its own where there are enough."""
+    if cores <= processors() and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[core]})
+    loop(address, core)
+
+
+def _stop(found: Any, address: int, running: list[Any], kept: Rows) -> None:
+    """End the threads of a session, and release it. ``kept``: what they read."""
+    found["stop_session"](address)
+    for one in running:
+        one.join()
+    found["close_session"](address)
