@@ -11,13 +11,15 @@ Loops are C++, a library of their own; each architecture is a file:
 =========================  ==================  ===================================================================
 ``splitjoin``              splitjoin.hpp       one ring that all cores read; sub-windows by round robin; a merger
 ``celljoin``               celljoin.hpp        the same ring; the window is partitioned anew for each probe
+``scalejoin``              scalejoin.hpp       one ScaleGate that all cores read, and one for their results
 ``handshake``              handshake.hpp       a chain with two queues a pair of cores, and acknowledgements
 ``cascade``                handshake.hpp       the same with ESJ's blocks of tuples, and a threshold
 ``low-latency-handshake``  low_latency.hpp     a chain in which tuples are handed on ahead of joining
 =========================  ==================  ===================================================================
 
-``queue.hpp`` has the bounded queues, ``parts.hpp`` what all architectures share, and ``session.hpp`` what a session's
-first thread does: it feeds the cores, merges their results, and takes these whenever it waits.
+``queue.hpp`` has the bounded queues, ``scalegate.hpp`` ScaleGate without locks, ``parts.hpp`` what all architectures
+share, and ``session.hpp`` what a session's first thread does: it feeds the cores, merges their results, and takes these
+whenever it waits.
 """
 
 from .session import ARCHITECTURES, ThreadSession

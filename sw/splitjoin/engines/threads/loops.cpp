@@ -2,6 +2,7 @@
 #include "celljoin.hpp"
 #include "handshake.hpp"
 #include "low_latency.hpp"
+#include "scalejoin.hpp"
 #include "session.hpp"
 #include "splitjoin.hpp"
 
@@ -12,6 +13,7 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(open_session), SPLITJOIN_LOOP(close_session), SPLITJOIN_LOOP(stop_session), SPLITJOIN_LOOP(feed),
     SPLITJOIN_LOOP(collect), SPLITJOIN_LOOP(splitjoin_core), SPLITJOIN_LOOP(celljoin_core),
     SPLITJOIN_LOOP(handshake_core), SPLITJOIN_LOOP(low_latency_core),
+    SPLITJOIN_LOOP(scalejoin_core),
     {nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "queue.hpp"
+#include "scalegate.hpp"
 
 namespace splitjoin {
 
@@ -58,8 +58,9 @@ struct Segment {
     }
 };
 
-// Ways of tuples to the cores: all get all; or also which part of the windows is theirs; or they go from core to core.
-constexpr int64_t broadcast = 0, parts = 1, chain = 2;
+// Ways of tuples to the cores: all get all; or also which part of the windows is theirs; or they go from core to core, or through
+// gates.
+constexpr int64_t broadcast = 0, parts = 1, chain = 2, gates = 3;
 
 // What the threads of a session share, and what the one that feeds them and merges their results keeps.
 struct Session {
@@ -75,7 +76,11 @@ struct Session {
     Rows junctions;
     int64_t *shared;       // `apart` words each: whether to stop, whether memory is short, and of chains
     Segment windows[2];    // of CellJoin
-    int64_t kind;          // of the way of tuples: `broadcast`, `parts` or `chain`
+    ScaleGate gate_in, gate_out;      // of ScaleJoin
+    // Of its feeder: places that R's and S's sources have reached, and the last one that both are behind; results that end
+    // probes, and probes since a star.
+    int64_t latest[2], reached, stars, open[2];
+    int64_t kind, places;  // the way of tuples, and of queues to the cores
     int64_t counts[2], expired[2];  // of R and S: rows fed; and those that no later probe sees, as the feeder has said
 
     Queue *results() const { return of_cores[0]; }

@@ -32,12 +32,12 @@ from ..tuning import DEFAULTS, Tuning
 __all__ = ["ARCHITECTURES", "ThreadSession"]
 
 Rows = npt.NDArray[np.int64]
-#: Words of a result (``parts.hpp``), results that come at once, and words of a message ahead of its keys.
-_ITEM_WORDS, _ITEMS, _HEAD = 5, 1 << 14, 5
+#: Words of a result (``parts.hpp``), and of a message ahead of its keys.
+_ITEM_WORDS, _HEAD = 5, 5
 #: The kind of message that ends the input.
 _END = 2
 #: Ways of tuples to the cores.
-_BROADCAST, _PARTS, _CHAIN = range(3)
+_BROADCAST, _PARTS, _CHAIN, _GATES = range(4)
 _NO_LIMIT = 2**62
 
 
@@ -49,6 +49,7 @@ class ThreadForm:
         block, threshold: Tuples that a core of a chain sends at once, and by how many more it must have than the next.
         places: Messages that a queue to a core holds, a power of two.
         results: Results that the queue of a core holds, likewise.
+        items: Results that the feeder takes at once.
     """
 
     loop: str
@@ -58,6 +59,7 @@ class ThreadForm:
     threshold: int = 1
     places: int = 1024
     results: int = 1024
+    items: int = 1 << 14
 
     @property
     def is_immediate(self) -> bool:
@@ -69,6 +71,7 @@ class ThreadForm:
 ARCHITECTURES = {
     "splitjoin": ThreadForm("splitjoin_core", _BROADCAST, ("none", "outer", "inner", "total")),
     "celljoin": ThreadForm("celljoin_core", _PARTS, ("none", "outer", "total")),
+    "scalejoin": ThreadForm("scalejoin_core", _GATES, ("none", "outer", "total")),
     "handshake": ThreadForm("handshake_core", _CHAIN, ("none",), places=64),
     "cascade": ThreadForm("handshake_core", _CHAIN, ("none",), block=4, threshold=4, places=64),
     "low-latency-handshake": ThreadForm("low_latency_core", _CHAIN, ("none",), places=64)}
@@ -103,7 +106,7 @@ class ThreadSession(BatchSession):
         self.accepted: list[Rows] | None = None
         self.left: list[Rows] = []
         self.pace = 0
-        self._room = np.empty(_ITEMS * _ITEM_WORDS, np.int64)
+        self._room = np.empty(of.items * _ITEM_WORDS, np.int64)
         self._loops = loops(package=__package__)
         extents = list(self._extents.values())
         numbers = [cores, len(self._tests), self._every, order.n if order.kind == "inner" else 0, order.kind == "total",

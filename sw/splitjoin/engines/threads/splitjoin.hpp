@@ -27,6 +27,16 @@ inline bool give_pairs(const Session &session, int64_t core, const Matcher &matc
     });
 }
 
+// Drop the tuples of `other` that the probe `message` does not see, of a stream of `count` tuples.
+inline void drop_expired(const Session &session, Segment &other, int64_t count, const int64_t *message) {
+    const int64_t of = 1 - message[of_kind];
+    while (other.first < other.end &&
+           (other.at(of_row, other.first) < count - session.rows[of] ||
+            (session.timed[of] &&
+             word(message[of_time]) - word(other.at(of_time, other.first)) > session.lengths[of])))
+        other.first++;
+}
+
 // A core, until the session stops: its sub-windows are its own, and it drops what a probe sees no more by itself.
 inline int64_t splitjoin_core(int64_t address, int64_t core) {
     const Session &session = *reinterpret_cast<const Session *>(address);
@@ -37,11 +47,7 @@ inline int64_t splitjoin_core(int64_t address, int64_t core) {
     while (const int64_t *message = session.next(session.input[0], core)) {
         const int64_t side = message[of_kind], row = message[of_row];
         Segment &mine = stored[side], &other = stored[1 - side];
-        while (other.first < other.end &&
-               (other.at(of_row, other.first) < probes[1 - side].count - session.rows[1 - side] ||
-                (session.timed[1 - side] && word(message[of_time]) - word(other.at(of_time, other.first)) >
-                                                session.lengths[1 - side])))
-            other.first++;
+        drop_expired(session, other, probes[1 - side].count, message);
         int64_t from = other.first;
         for (; session.slice && other.end - from > session.slice; from += session.slice)
             if (!give_pairs(session, core, matcher, other, from, from + session.slice, message) ||

@@ -28,7 +28,7 @@ from ....support.sampling import at_length
 NAMES = ("open_session", "close_session", "stop_session", "feed", "collect",
          *dict.fromkeys(of.loop for of in ARCHITECTURES.values()))
 FILES = (*(f"loops/{name}.hpp" for name in ("loop", "threads", "tests")), *(f"threads/{name}.hpp" for name in (
-    "queue", "parts", "splitjoin", "celljoin", "handshake", "low_latency", "session")))
+    "queue", "scalegate", "parts", "splitjoin", "scalejoin", "celljoin", "handshake", "low_latency", "session")))
 #: Architectures and what is planted in their sources.
 FAULTS = {
     "splitjoin: a star too early": (
@@ -42,6 +42,12 @@ FAULTS = {
                       "        session.input[0].pop(core);\n        Segment &mine")),
     "celljoin: parts of the window that came meanwhile": (
         "celljoin", ("window = message[of_start] - from;", "window = session.windows[1 - side].end - from;")),
+    "scalejoin: nothing says that a core is behind a probe": (
+        "scalejoin", ("        if (side == at_end) {\n            result[0] = of_slice;",
+                      "        if (side == at_end) {\n            continue;")),
+    "scalejoin: a record is ready before its source goes on": (
+        "scalejoin", ("if (!found || acquire(last_of(found[source])) == address(found)) return nullptr;",
+                      "if (!found) return nullptr;")),
     "handshake: no acknowledgement": (
         "handshake", ("        if (side)\n            copies++;\n        else\n            leave(0);",
                       "        leave(side);")),
@@ -71,7 +77,6 @@ FAULTS = {
 def short_queues() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "processors", lambda: 0)  # fibers have no processor of their own
-        patch.setattr(session, "_ITEMS", 3)
         yield
 
 
@@ -94,7 +99,7 @@ def check(name: str, seed: int, fault: str | None = None) -> None:
     system = fibers(NAMES, FILES, {one: change for one, (_, change) in FAULTS.items()})(seed, fault)
     with pytest.MonkeyPatch.context() as patch, using(system):
         patch.setattr(session, "loops", lambda package: system)
-        patch.setitem(ARCHITECTURES, name, replace(of, places=chance.choice((2, 4)), results=2))
+        patch.setitem(ARCHITECTURES, name, replace(of, places=chance.choice((2, 4)), results=2, items=3))
         got = run(CpuDevice(engine="threads", architecture=name, threads=cores), query, *tables, cuts)
     assert_conforms(got, run(GoldenDevice(cores=cores), query, *tables), order)
 
