@@ -9,14 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, ToolError
-from splitjoin.lang.ir import Expr
-from splitjoin.lang.query import ComputedColumn, Query
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema, Side
 
 __all__ = ["make_query", "with_computed"]
 
-#: The statement whose ON a condition is read as.
-_STATEMENT = "SELECT * FROM r JOIN s ON TRUE"
 #: A part of the error for words that are not in the language.
 _UNKNOWN = "is not supported in a condition"
 
@@ -32,25 +29,26 @@ def make_query(r: Schema, s: Schema, *, on: Any = None, **parts: Any) -> Query:
     except PredicateError as refused:
         if not isinstance(on, str) or r.arrow is None or s.arrow is None:
             raise
+        # Here, as most conditions need no statements, whose modules take a tenth of a short process's time.
+        from .sql import computed_terms, condition_statement, extended, read_condition, refused_twice, with_tool
+
         try:
-            condition, computed = _read(on, {"r": r, "s": s})
+            made, computed = computed_terms(condition_statement(on), {"r": r, "s": s})
         except RecursionError:  # of a condition that was refused as nested too deeply
             raise refused from None
         except ToolError as error:
-            said, *mark = str(refused).split("\n")
-            raise PredicateError("\n".join([f"{said}; or {error}", *mark])) from None
+            raise with_tool(refused, error) from None
         except SplitJoinError as error:
-            from .sql import refused_twice
-
             if isinstance(error, SchemaError):
                 raise error from None
             told = refused_twice(refused, error)
             raise (told if told is not refused else _with_statement(refused)) from None
         if not computed:
             raise
-    from .sql import extended
-
-    query = Query.make(extended(r, computed), extended(s, computed), on=condition, **parts)
+    r, s = extended(r, computed), extended(s, computed)
+    assert made.on[0] is not None
+    condition = read_condition(made, list(zip(made.tables, (r, s), strict=True)), made.on[0], "ON")
+    query = Query.make(r, s, on=condition, **parts)
     return replace(query, computed=tuple(computed))
 
 
@@ -81,34 +79,6 @@ def _with_statement(refused: PredicateError) -> PredicateError:
     prefix = ", and starts_with(x, y) finds prefixes" if "LIKE" in said else ""
     return PredicateError("\n".join([f"{said}; over tables, splitjoin.sql has DuckDB compute it, on the pairs that the "
                                      f"other terms let through{prefix}", *mark]))
-
-
-def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColumn]]:
-    """The condition ``on``, and the columns that it reads beside those of ``schemas``."""
-    # Here, as most conditions need no statements, whose modules take a tenth of a short process's time.
-    from .sql import (
-        OneTableTerms,
-        computed_columns,
-        condition_tree,
-        connection,
-        extended,
-        parse,
-        read_condition,
-        row_of_nulls,
-    )
-
-    statement = parse(_STATEMENT)
-    with connection() as db:
-        terms = OneTableTerms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
-        tree = terms.read(condition_tree(on), "ON")
-    computed = computed_columns(terms, [tree])
-    both = [(table, extended(schemas[side], computed)) for table, side in zip(statement.tables, SIDES, strict=True)]
-    return read_condition(statement, both, tree, "ON"), computed
-
-
-def _arrow(schema: Schema) -> pa.Schema:
-    assert schema.arrow is not None
-    return schema.arrow
 
 
 #: A database of each thread, with the context that closes it.

@@ -3,15 +3,13 @@ before it and after it.
 """
 
 from .api import explain_sql, sql
-from .database import ask, connection, refused_twice, row_of_nulls
+from .database import ask, connection, refused_twice, with_tool
 from .multiway import MultiwaySelect
 from .projection import Projection, refuse_ordering
 from .reader import read_condition
 from .select import Select
-from .statement import parse
-from .terms import OneTableTerms, computed_columns, extended
-from .trees import condition_tree
+from .statement import condition_statement
+from .terms import computed_terms, extended
 
-__all__ = ["MultiwaySelect", "OneTableTerms", "Projection", "Select", "ask", "computed_columns", "condition_tree",
-           "connection", "explain_sql", "extended", "parse", "read_condition", "refuse_ordering", "refused_twice",
-           "row_of_nulls", "sql"]
+__all__ = ["MultiwaySelect", "Projection", "Select", "ask", "computed_terms", "condition_statement", "connection",
+           "explain_sql", "extended", "read_condition", "refuse_ordering", "refused_twice", "sql", "with_tool"]

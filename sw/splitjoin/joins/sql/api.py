@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -39,13 +39,13 @@ from splitjoin.tables.stated import NOTHING, NullValues, Stated, Types
 
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
-from .database import REFUSED, refused_twice
+from .database import REFUSED, refused_twice, with_tool
 from .join_order import JoinOrder, multiway_rows
 from .multiway import MultiwaySelect
 from .outputs import NotDuckDBs
 from .projection import sorted_rows
 from .query import Surroundings
-from .select import Select
+from .select import Select, by_stream
 from .statement import Statement, all_tables, check_steps, read_statement
 from .terms import make_select
 from .trees import StatementText, check_meaning, said_columns, statement_tree
@@ -220,68 +220,58 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
     sort = sorts(sort)
     stated = Stated(types, null_values, [*(tables or {}), *streams])
     tree, source = statement_tree(text)
-    how: dict[str, Any] = {"window": window, "time": time, "order": order, "closed": closed}
     if window is None:
         closed_windows(None, closed)  # which needs windows
-    rest = _Rest(tree, source, tables, streams, device, device_options, sort, to, how, stated)
+    call = _Call(tree, source, dict(tables or {}), streams, device, device_options, sort, to, {
+        "window": window, "time": time, "order": order, "closed": closed}, stated)
     try:
         statement = read_statement(tree, source)
         several = len(statement.tables) > 2
         if several:
-            check_steps(statement, "any" if any(map(is_schema, (*(tables or {}).values(), *streams.values()))) else (
+            check_steps(statement, "any" if any(map(is_schema, (*call.tables.values(), *streams.values()))) else (
                 "inner"))
         check_named(statement, unnamed)
-        rest.check_nested(statement)
+        call.check_nested(statement)
     except StatementError as refused:
-        return rest.answered(refused)
+        return call.answered(refused)
     given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     all_of = "all" if several else "both"
     if any(schemas) and not all(schemas):
         name = statement.tables[schemas.index(True)].name
         raise InputError(f"the tables must be given as rows {all_of}, or as schemas {all_of}, but {name!r} is a schema")
-    chosen = "cpu" if device is None else device
     if not all(schemas) or device is None:
-        check_options(statement, options, chosen, sql)
+        check_options(statement, options, call.engine, sql)
     if all(schemas):
         if device is not None or device_options or options:
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
         if sort or to is not None:
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
-        declared = rest.declared(given, statement.tables)
+        declared = call.declared(given, statement.tables)
         if several:
-            return MultiwaySelect.make(statement, declared, aggregates=aggregates, **_of_several(how))
+            return MultiwaySelect.make(statement, declared, aggregates=aggregates, **call.of_several())
         r, s = (schema_of(side, data) for side, data in zip(SIDES, declared, strict=True))
-        return make_select(statement, r, s, aggregates=aggregates, **how)
+        return make_select(statement, r, s, aggregates=aggregates, **call.of_two(statement))
     if several and aggregates:
         raise InputError("aggregates of one's own are for joins of two tables, and for streams; leave them out, or "
                          "join two of the tables first")
-    engine = find_device(chosen, **merged_options(device_options, options, chosen, sql))
-    path = None if to is None else check_output(to)
-    rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
+    chosen, path = call.chosen(options)
+    rows = [call.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
     stated.check()
     try:
         if not several:
-            return _run(statement, dict(zip(SIDES, rows, strict=True)), engine, sort, path,
-                        aggregates=aggregates, **how)
+            return _run(statement, dict(zip(SIDES, rows, strict=True)), chosen, sort, path, aggregates=aggregates,
+                        **call.of_two(statement))
         result = multiway_rows(statement, [_read(data, tree, time) for data in rows], partial(
-            _run, device=engine, sort=False, to=None), sort=sort, **_of_several(how))
+            _run, device=chosen, sort=False, to=None), sort=sort, **call.of_several())
         return _stored(result.table, path, counters=result.counters, plan=result.plan)
     except (PredicateError, SchemaError) as refused:
         try:
-            return rest.answered(refused)
+            return call.answered(refused)
         except StatementError as error:
             if str(error).startswith(REFUSED):
                 raise refused_twice(refused, error) from None
             raise
-
-
-def _of_several(how: Mapping[str, Any]) -> dict[str, Any]:
-    """``how``, the windows, times and order, for a join of three tables and more."""
-    if how["closed"] is not None:
-        raise WindowError(f"closed={how['closed']!r} is of the two windows of a join of two tables; write OPEN behind "
-                          f"those of several, as in 'RANGE 5 SECONDS OPEN'")
-    return {name: value for name, value in how.items() if name != "closed"}
 
 
 def _stored(table: pa.Table, path: Path | None, items: Callable[[], Any] | None = None, **facts: Any) -> JoinResult:
@@ -305,29 +295,56 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
         return select.explain(windowed=windowed, **circuit)
     except (PredicateError, SchemaError) as refused:
         empty = {name: schema.empty_table() for name, schema in tables.items()}
-        rest = _Rest(*statement_tree(text), empty, {}, None, None, False, None, {
+        call = _Call(*statement_tree(text), empty, {}, None, None, False, None, {
             "window": window if windowed else None, "time": time, "order": order, "closed": None})
-        rest.answered(refused)
-        return "\n".join([f"statement        {' '.join(text.split())}", *rest.lines])
+        call.answered(refused)
+        return "\n".join([f"statement        {' '.join(text.split())}", *call.lines])
 
 
-class _Rest:
-    """Answers a statement that does not run here as a whole, over tables, with DuckDB around its join.
+@dataclass
+class _Call:
+    """A call of `sql`, whose arguments it has; ``how``: window, time, order and closed.
 
-    The arguments are those of `sql`; ``how``: window, time, order and closed. ``lines``, after an answer, say what ran
-    where.
+    Attributes:
+        lines: After `answered`, what ran where.
     """
 
-    def __init__(self, tree: Any, source: StatementText, tables: Mapping[str, Any] | None, streams: Mapping[str, Any],
-                 device: str | Device | None, device_options: Mapping[str, Any] | None, sort: bool,
-                 to: str | os.PathLike[str] | None, how: dict[str, Any], stated: Stated = NOTHING):
-        self._tree, self._source, self._tables, self._streams = tree, source, tables, streams
-        self._sort, self._to, self._how = sort, to, how
-        self._device: str | Device = "cpu" if device is None else device
-        self._device_options = device_options
-        self._opened: dict[tuple[int, str], pa.Table | TableFiles] = {}
-        self.stated = stated
-        self.lines: tuple[str, ...] = ()
+    tree: Any
+    source: StatementText
+    tables: Mapping[str, Any]
+    streams: Mapping[str, Any]
+    device: str | Device | None
+    device_options: Mapping[str, Any] | None
+    sort: bool
+    to: str | os.PathLike[str] | None
+    how: Mapping[str, Any]
+    stated: Stated = NOTHING
+    lines: tuple[str, ...] = ()
+    _opened: dict[tuple[int, str], pa.Table | TableFiles] = field(default_factory=dict)
+
+    @property
+    def engine(self) -> str | Device:
+        """The device as it was named."""
+        return "cpu" if self.device is None else self.device
+
+    def chosen(self, options: Mapping[str, Any]) -> tuple[Device, Path | None]:
+        """The device with its ``options``, and the file for the rows."""
+        found = find_device(self.engine, **merged_options(self.device_options, options, self.engine, sql))
+        return found, None if self.to is None else check_output(self.to)
+
+    def of_two(self, statement: Statement) -> dict[str, Any]:
+        """Window, time and order of a ``statement`` over two tables."""
+        window, closed = self.how["window"], self.how["closed"]
+        if closed is not None:
+            window = closed_windows(by_stream(window, statement.tables, "window"), closed)
+        return {"window": window, "time": self.how["time"], "order": self.how["order"]}
+
+    def of_several(self) -> dict[str, Any]:
+        """Windows, time and order of a join of three tables and more."""
+        if self.how["closed"] is not None:
+            raise WindowError(f"closed={self.how['closed']!r} is of the two windows of a join of two tables; write "
+                              f"OPEN behind those of several, as in 'RANGE 5 SECONDS OPEN'")
+        return {name: value for name, value in self.how.items() if name != "closed"}
 
     def opened(self, data: Any, name: str) -> pa.Table | TableFiles:
         """``data`` as a table; files whose columns can be read separately as they are. Once, as some are."""
@@ -353,8 +370,8 @@ class _Rest:
 
     def check_nested(self, statement: Statement) -> None:
         """Raise `StatementError` for a ``statement`` with a SELECT over a table that is given, but not joined."""
-        names = all_tables(self._tree) - {t.name.lower() for t in statement.tables}
-        if any(name.lower() in names for name in (*(self._tables or ()), *self._streams)):
+        names = all_tables(self.tree) - {t.name.lower() for t in statement.tables}
+        if any(name.lower() in names for name in (*self.tables, *self.streams)):
             raise StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; streams "
                                  "take one SELECT without another in it")
 
@@ -362,41 +379,38 @@ class _Rest:
         """The rows of the statement. Raises ``refused``, the error of the whole, for streams, where the error is not
         about its clauses, and without DuckDB.
         """
-        tree, source = self._tree, self._source
+        tree, source = self.tree, self.source
         names = all_tables(tree)
-        given = {**(self._tables or {}), **{n: v for n, v in self._streams.items() if n.lower() in names}}
-        if (self._streams and not given) or any(is_schema(data) for data in given.values()):
+        given = {**self.tables, **{n: v for n, v in self.streams.items() if n.lower() in names}}
+        if (self.streams and not given) or any(is_schema(data) for data in given.values()):
             raise refused
-        options = {n: v for n, v in self._streams.items() if n not in given}
-        wrong = [n for n in options if n not in option_names(self._device)]
+        options = {n: v for n, v in self.streams.items() if n not in given}
+        wrong = [n for n in options if n not in option_names(self.engine)]
         wrong += [n for n in given if n.lower() not in names]
         if wrong:
             check_meaning(tree, source)
             raise InputError(f"{wrong[0]!r} is given, but the statement has no such table, nor the device such an "
                              f"option; leave it out")
-        device = find_device(self._device, **merged_options(self._device_options, options, self._device, sql))
-        path = None if self._to is None else check_output(self._to)
+        device, path = self.chosen(options)
         joined = list[JoinResult]()
 
         def run_join(statement: Statement, tables: Mapping[Side, pa.Table]) -> pa.Table:
-            joined.append(_run(statement, tables, device, self._sort, None, **self._how))
+            joined.append(_run(statement, tables, device, self.sort, None, **self.of_two(statement)))
             return joined[-1].table
 
-        def run_several(statement: Statement, tables: Sequence[pa.Table],
-                        chosen: JoinOrder) -> pa.Table:
+        def run_several(statement: Statement, tables: Sequence[pa.Table], chosen: JoinOrder) -> pa.Table:
             joined.append(multiway_rows(statement, tables, partial(_run, device=device, sort=False, to=None),
-                                        sort=self._sort, chosen=chosen, **_of_several(self._how)))
+                                        sort=self.sort, chosen=chosen, **self.of_several()))
             return joined[-1].table
 
-        rows = {name.lower(): _read(self.opened(data, name), tree, self._how["time"])
+        rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"])
                 for name, data in given.items()}
         self.stated.check()
-        only_one = self._sort or self._how["window"] is not None or self._how["time"] is not None
+        only_one = self.sort or self.how["window"] is not None or self.how["time"] is not None
         try:
             answer = Surroundings(rows, run_join, run_several, only_one, source).answer(tree)
         except ToolError as error:
-            said, *mark = str(refused).split("\n")
-            raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None
+            raise with_tool(refused, error) from None
         except (PredicateError, SchemaError) as error:
             here = isinstance(error, StatementError) or type(refused) is StatementError
             if isinstance(refused, SchemaError) or isinstance(error, NotDuckDBs) or not here:

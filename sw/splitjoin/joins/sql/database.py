@@ -28,7 +28,7 @@ from splitjoin.tables.peers import of_duckdb
 from .trees import names_in, one_line, quoted, said_columns, sql_text
 
 __all__ = ["REFUSED", "aggregate_names", "ask", "asked_term", "check_constant", "check_order", "connection", "finished",
-           "refused_twice", "row_of_nulls", "taken"]
+           "refused_twice", "row_of_nulls", "taken", "with_tool"]
 
 #: The beginning of the error for a statement that DuckDB refuses.
 REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
@@ -141,6 +141,12 @@ def refused_twice(refused: SplitJoinError, error: SplitJoinError) -> SplitJoinEr
     reason = str(error).removeprefix(f"{REFUSED}: ").split(_GIVEN)[0].removeprefix("Binder Error: ").removeprefix(
         "Catalog Error: ")
     return type(refused)("\n".join([f"{said}; DuckDB, which computes other functions, says: {reason}", *mark]))
+
+
+def with_tool(refused: SplitJoinError, error: ToolError) -> SplitJoinError:
+    """``refused``, which has the place in the user's text, with the package that ``error`` misses as another way."""
+    said, *mark = str(refused).split("\n")
+    return type(refused)("\n".join([f"{said}; or {error}", *mark]))
 
 
 def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table], *others: str) -> pa.Table:

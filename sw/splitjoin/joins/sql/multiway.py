@@ -21,14 +21,13 @@ from splitjoin.lang.local_times import ELAPSED
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.python.aggregate import AggregateClass
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.types import Timestamp
 from splitjoin.lang.windows import Window, WindowSpec, parse_window
 
 from .projection import output_names, starred
 from .reader import TreeReader
-from .select import Select
+from .select import Select, by_table
 from .statement import CHOOSING, SelectItem, Statement, TableName
 from .trees import conjunction, named_column
 
@@ -86,7 +85,7 @@ class Windows:
         if time is None:
             raise SchemaError("a join of three streams and more needs a time column: give time=…, a name for all "
                               "tables or a mapping by their names")
-        names = _by_table(time, tables, "time", SchemaError)
+        names = by_table(time, tables, "time")
         columns: list[TimeColumns] = []
         for n, schema in enumerate(schemas):
             other, name = (1 if n == 0 else 0), names[n]
@@ -101,7 +100,7 @@ class Windows:
                               f"{', '.join(sorted(types))}; cast them to one")
         first = columns[0]
         lengths = []
-        for spec in _by_table(window, tables, "window", WindowError):
+        for spec in by_table(window, tables, "window"):
             parsed = spec if isinstance(spec, Window) else parse_window(spec)
             extent = parsed.resolve(first.type, first.tick)
             if extent.length is None or extent.rows is not None:
@@ -129,11 +128,11 @@ class Windows:
 
     def within(self, earlier: exp.Expr, later: exp.Expr, ticks: int) -> exp.Expr:
         """The condition that ``later`` is at most so many ticks behind ``earlier``; the trees of two times."""
-        span = f"INTERVAL {ticks} {_UNITS[self.unit]}" if self.unit else str(ticks)
-        tree: Any = parse_tree(f"a - b <= {span}")
-        tree.this.meta[ELAPSED] = True
-        return _unplaced(tree.transform(lambda node: (later if node.name == "a" else earlier).copy() if isinstance(
-            node, exp.Column) else node))
+        gap = exp.Sub(this=later.copy(), expression=earlier.copy())
+        gap.meta[ELAPSED] = True
+        span = exp.Literal.number(ticks) if self.unit is None else exp.Interval(
+            this=exp.Literal.string(str(ticks)), unit=exp.var(_UNITS[self.unit]))
+        return exp.LTE(this=gap, expression=span)
 
 
 @dataclass(frozen=True)
@@ -378,25 +377,6 @@ def latest(times: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     if pa.types.is_timestamp(kind):  # Arrow compares none with a time zone
         times = [column.cast(pa.int64()) for column in times]
     return pc.max_element_wise(*times).cast(kind)
-
-
-def _unplaced(tree: exp.Expr) -> exp.Expr:
-    """``tree`` without the places of its parts, which are those of another text."""
-    for node in tree.walk():
-        node.meta.pop("start", None)
-        node.meta.pop("end", None)
-    return tree
-
-
-def _by_table(spec: Any, tables: Sequence[TableName], what: str, error: type[Exception]) -> list[Any]:
-    """What ``spec`` gives each table: itself for all, or a mapping by their names."""
-    if not isinstance(spec, Mapping):
-        return [spec] * len(tables)
-    found = [next((value for key, value in spec.items() if key in (t.label, t.name)), None) for t in tables]
-    if None in found or len(spec) > len(tables):
-        raise error(f"a mapping of {what} must have the keys {', '.join(repr(t.label) for t in tables)}, the tables of "
-                    f"the statement, not {sorted(map(str, spec))}")
-    return found
 
 
 def _of_tables(said: str, r: str, s: str) -> str:

@@ -92,7 +92,7 @@ class Outputs:
         if self.is_opaque and self.merged:
             raise StatementError(f"{next(iter(self.merged))} is one column of both tables, by USING, and COLUMNS or a "
                                  f"star with LIKE would have it twice: write the columns, or ON in place of USING")
-        self.expanded(rest, parts)
+        self._expand(rest, parts)
         shown = self.shown(rest)
         for part in ("expressions", *(name for name in rest.args if name != "expressions")):
             rest.set(part, shown.args.get(part))
@@ -110,8 +110,8 @@ class Outputs:
             made[label] = part.select(part.column_names[:1])
         return made
 
-    def expanded(self, rest: exp.Select, parts: Mapping[str, pa.Table]) -> exp.Select:
-        """``rest`` with the stars of its SELECT list over ``parts`` written out."""
+    def _expand(self, rest: exp.Select, parts: Mapping[str, pa.Table]) -> None:
+        """Write out the stars over ``parts`` in the SELECT list of ``rest``."""
         listed, items = list[exp.Expr](), list[tuple[str | None, str | None]]()
         for item, known in zip(rest.expressions, self._items, strict=True):
             star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) and isinstance(
@@ -129,7 +129,6 @@ class Outputs:
             items += [(name, label) for _, name, label in made]
         rest.set("expressions", listed)
         self._items = items
-        return rest
 
     def _starred(self, star: exp.Star, parts: Mapping[str, pa.Table], *, own: bool) -> Any:
         """The trees, names and labels of the columns that ``star`` stands for; ``own``: a table's star, which stands

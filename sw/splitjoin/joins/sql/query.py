@@ -570,13 +570,9 @@ class _Joins:
         return rest
 
     def _answer(self, rows: JoinedTables) -> pa.Table:
+        """The rows of what is left of the SELECT over ``rows``, the joined ones."""
         rest = self._rest([term.tree for term in self._where])
         parts = self._outputs.parts(rest, rows.parts)
-        made = self._asked(rest, parts)
-        return made.rename_columns(self._outputs.names(made.column_names, nested=self._nested))
-
-    def _asked(self, rest: exp.Select, parts: Mapping[str, pa.Table]) -> pa.Table:
-        """The rows of ``rest``, a SELECT without FROM, over the tables ``parts``, whose rows belong together."""
         _, views = JoinedTables(parts).views()
         tables = _said(self._scope, rest)
         head, *joins = (exp.Table(this=exp.to_identifier(name), alias=exp.TableAlias(
@@ -585,7 +581,8 @@ class _Joins:
         rest.set("from_", exp.From(this=head))
         rest.set("joins", [exp.Join(this=table, method="POSITIONAL") for table in joins])
         self._of.said(rest)
-        return ask(self._db, sql_text(rest), {**tables, **views})
+        made = ask(self._db, sql_text(rest), {**tables, **views})
+        return made.rename_columns(self._outputs.names(made.column_names, nested=self._nested))
 
     def _better_order(self) -> tuple[Statement, JoinOrder] | None:
         """The inner joins and their order, if another one than that of FROM promises to be much cheaper."""
@@ -629,8 +626,8 @@ class _Joins:
             parts[t.label] = part.rename_columns([c.split(".", 1)[1] for c in part.column_names])
         self._of.lines.append(f"join             {' JOIN '.join(self._known())}, step by step, "
                               f"{order.told or 'in the order of FROM'}")
-        made = self._asked(self._outputs.expanded(rest, parts), parts)
-        return made.rename_columns(self._outputs.names(made.column_names, nested=self._nested))
+        self._where = []
+        return self._answer(JoinedTables(parts))
 
 
 def _leaves(tree: Any) -> Iterable[Any]:

@@ -43,10 +43,6 @@ class TreeReader(SqlReader):
         super().__init__(statement.text, {}, quoting=quoting)
         self._tables, self._clause, self._names, self._grouped = tables, clause, names, statement.grouped
 
-    def value(self, e: exp.Expr) -> Expr:
-        """``e``, the tree of a value."""
-        return self.expr(e)
-
     def column(self, e: exp.Expr) -> Expr:
         """A column of one of the tables."""
         schema, column = self.find(e)
@@ -144,7 +140,7 @@ def read_value(statement: Statement, tables: Tables, item: SelectItem, clause: s
                 return reader.find(item.tree)
             except (PredicateError, SchemaError) as error:
                 raise type(error)(f"{error}{reader.mark(item.tree)}" if reader.quoting else str(error)) from None
-        return without_order(reader.value(item.tree))
+        return without_order(reader.expr(item.tree))
 
     return _read(statement, tables, clause, (), read)
 

@@ -27,7 +27,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import BOOL
-from splitjoin.lang.windows import WindowSpec, closed_windows
+from splitjoin.lang.windows import WindowSpec
 from splitjoin.plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
@@ -36,7 +36,7 @@ from .projection import Projection, project
 from .reader import as_of, read_condition
 from .statement import Statement, TableName
 
-__all__ = ["Clause", "PlacedTerm", "Placement", "Select", "Stage", "conjunction", "place"]
+__all__ = ["Clause", "PlacedTerm", "Placement", "Select", "Stage", "by_stream", "by_table", "conjunction", "place"]
 
 Clause = Literal["ON", "WHERE"]
 #: ``always`` and ``never`` are constants. ``join+post``: a comparison that is necessary, and the verification of what
@@ -184,9 +184,8 @@ class Select:
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec | None,
              time: TimeSpec | None = None, order: str | Order = "total",
              aggregates: Mapping[str, Any] | None = None, whole: bool = False,
-             given: tuple[Schema, Schema] | None = None, closed: str | None = None) -> Select:
-        """Check the whole statement; ``aggregates`` and ``closed`` are those of `splitjoin.sql`, ``whole`` is that of
-        `Query.make`.
+             given: tuple[Schema, Schema] | None = None) -> Select:
+        """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`, ``whole`` is that of `Query.make`.
         ``given``: the schemas of the SELECT list, where ``r`` and ``s`` have computed columns behind these.
         Raises a `SplitJoinError` that names the wrong part, and its place in the text.
         """
@@ -195,7 +194,7 @@ class Select:
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
                      for tree, clause in ((statement.on[0], "ON"), (statement.where, "WHERE")))
         kind: dict[str, Any] = {"how": statement.how}
-        times = None if time is None else _by_stream(time, statement.tables, "time")
+        times = None if time is None else by_stream(time, statement.tables, "time")
         if statement.nearest is not None:
             k, *times = statement.nearest
             kind |= {"direction": "nearest", "k": k}
@@ -208,8 +207,7 @@ class Select:
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
         projection = project(statement, listed, named_folds(aggregates))
         query = Query.make(r, s, on=conjunction(on, where), time=times, order=order,
-                           window=closed_windows(_by_stream(window, statement.tables, "window"), closed), whole=whole,
-                           **kind)
+                           window=by_stream(window, statement.tables, "window"), whole=whole, **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
         return cls(statement, query, projection, on, where)
@@ -309,16 +307,22 @@ class Select:
             yield label + "none"
 
 
-def _by_stream(spec: Any, tables: Sequence[TableName], what: str) -> Any:
-    """``spec``, a mapping by the names of tables made one by ``"r"`` and ``"s"``; others as they are."""
+def by_stream(spec: Any, tables: Sequence[TableName], what: str) -> Any:
+    """``spec``, a mapping by the names of two tables made one by ``"r"`` and ``"s"``; others as they are."""
+    return dict(zip(SIDES, by_table(spec, tables, what), strict=True)) if isinstance(spec, Mapping) else spec
+
+
+def by_table(spec: Any, tables: Sequence[TableName], what: str) -> list[Any]:
+    """``what`` the ``spec`` gives each table: itself for all, or what a mapping by their names has."""
     if not isinstance(spec, Mapping):
-        return spec
-    found: dict[str, Any] = {}
+        return [spec] * len(tables)
+    found = dict[str, Any]()
     for key, value in spec.items():
-        named = [side for side, t in zip(SIDES, tables, strict=True) if key in (t.label, t.name)]
-        found |= {side: value for side in named if len(named) == 1}
-    if len(found) < 2 or len(spec) > 2:
+        named = [t.label for t in tables if key in (t.label, t.name)]
+        found |= {label: value for label in named if len(named) == 1}
+    if len(found) < len(tables) or len(spec) > len(tables):
         error = WindowError if what == "window" else SchemaError
-        raise error(f"a mapping of {what} must have the keys {tables[0].label!r} and {tables[1].label!r}, the tables "
-                    f"of the statement, not {sorted(map(str, spec))}")
-    return found
+        *first, last = (repr(t.label) for t in tables)
+        raise error(f"a mapping of {what} must have the keys {', '.join(first)} and {last}, the tables of the "
+                    f"statement, not {sorted(map(str, spec))}")
+    return [found[t.label] for t in tables]

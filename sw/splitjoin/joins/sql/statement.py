@@ -14,10 +14,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.lang.kind import How
 
-from .trees import FromItem, FromJoin, StatementText, conjunction, from_trees, statement_tree
+from .trees import FromItem, FromJoin, StatementText, condition_tree, conjunction, from_trees, statement_tree
 
 __all__ = ["CHOOSING", "SEMI", "Kinds", "Ordering", "SelectItem", "Statement", "TableName", "all_tables", "check_steps",
-           "parse", "read_statement", "statement_of"]
+           "condition_statement", "parse", "read_statement", "statement_of"]
 
 T = TokenType
 #: What to write instead of EXISTS, and of IN with a SELECT.
@@ -135,6 +135,11 @@ def parse(text: str) -> Statement:
     statement.
     """
     return read_statement(*statement_tree(text))
+
+
+def condition_statement(text: str) -> Statement:
+    """A join of r and s by the condition ``text``. Raises `PredicateError` for what cannot be read."""
+    return Statement(StatementText(text), (), (TableName("r", "r"), TableName("s", "s")), (condition_tree(text),))
 
 
 def read_statement(tree: Any, source: StatementText) -> Statement:

@@ -5,7 +5,7 @@ for streams as computed columns.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,13 @@ from splitjoin.lang.query import ComputedColumn
 from splitjoin.lang.schema import SIDES, Column, Schema, Side
 from splitjoin.lang.types import column_type
 
-from .database import asked_term, check_constant, connection, row_of_nulls
+from .database import asked_term, check_constant, connection, row_of_nulls, with_tool
 from .reader import Tables, TreeReader, read_condition
 from .select import Select
 from .statement import Statement, TableName
 from .trees import conjunction, conjuncts, named_column, quoted, sql_text
 
-__all__ = ["OneTableTerms", "computed_columns", "extended", "make_select"]
+__all__ = ["OneTableTerms", "computed_terms", "extended", "make_select"]
 
 #: The text above all that begin with p, where there is one. No text has a character from D800 to DFFF.
 _LAST = "rtrim(p, chr(1114111))"
@@ -80,10 +80,8 @@ class OneTableTerms:
         return tree
 
     def resolved(self, tree: Any) -> Any:
-        """``tree``, as the user has it, over the columns of `tables`: ``r.st.a`` is the field a of the column r.st."""
-        labels = {label.lower() for label in self._label.values()}
-        return tree.transform(lambda node: _field(node) if isinstance(node, exp.Column) and (
-            node.parts[0].name.lower() in labels and len(node.parts) > 2) else node)
+        """``tree``, as the user has it, over the columns of `tables`."""
+        return with_fields(tree, self._label.values())
 
     def ranked(self, tree: Any) -> exp.Expr | None:
         """A comparison of ranks in place of ``tree``, a part of a condition on both tables; None for none."""
@@ -152,13 +150,22 @@ class OneTableTerms:
                 for side, t in zip(SIDES, self._statement.tables, strict=True)]
 
 
-def _field(column: exp.Column) -> exp.Expr:
-    """A name of more than two parts as fields of the column that the first two name."""
-    table, name, *fields = column.parts
-    made: exp.Expr = exp.Column(this=name.copy(), table=table.copy())
-    for field in fields:
-        made = exp.Dot(this=made, expression=field.copy())
-    return made
+def with_fields(tree: Any, labels: Iterable[str]) -> Any:
+    """``tree``, where a name of more than two parts that begins with one of ``labels`` is a field: ``r.st.a`` is the
+    field a of the column r.st.
+    """
+    known = {label.lower() for label in labels}
+
+    def field(node: Any) -> Any:
+        if not isinstance(node, exp.Column) or len(node.parts) < 3 or node.parts[0].name.lower() not in known:
+            return node
+        table, name, *fields = node.parts
+        made: exp.Expr = exp.Column(this=name.copy(), table=table.copy())
+        for part in fields:
+            made = exp.Dot(this=made, expression=part.copy())
+        return made
+
+    return tree.transform(field)
 
 
 def make_select(statement: Statement, r: Schema, s: Schema, **parts: Any) -> Select:
@@ -169,59 +176,45 @@ def make_select(statement: Statement, r: Schema, s: Schema, **parts: Any) -> Sel
         return Select.make(statement, r, s, **parts)
     except PredicateError as refused:
         try:
-            return _computed(statement, r, s, refused, **parts)
+            made, computed = computed_terms(statement, {"r": r, "s": s})
+            select = Select.make(made, extended(r, computed), extended(s, computed), given=(r, s), **parts)
         except ToolError as error:
-            said, *mark = str(refused).split("\n")
-            raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None
+            raise with_tool(refused, error) from None
         except SplitJoinError:
             raise refused from None
+        if not computed:
+            raise
+        return replace(select, query=replace(select.query, computed=tuple(computed)))
 
 
-def _computed(statement: Statement, r: Schema, s: Schema, refused: PredicateError, **parts: Any) -> Select:
-    texts = {"ON": list(conjuncts(statement.on[0])), "WHERE": list(conjuncts(statement.where))}
-    schemas: dict[Side, Schema] = {"r": r, "s": s}
-    with connection() as db:
-        terms = _Terms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
-        trees = {clause: [terms.read(term, clause) for term in of] for clause, of in texts.items()}
-    every = [tree for of in trees.values() for tree in of]
-    computed = computed_columns(terms, every)
-    if not computed:
-        raise refused
+def computed_terms(statement: Statement, schemas: Mapping[Side, Schema]) -> tuple[Statement, list[ComputedColumn]]:
+    """``statement``, of two streams of these ``schemas``, with columns in place of what ON and WHERE say of one stream
+    in words that are not in the language; and these columns, whose texts call the streams r and s.
+    """
     labels = dict(zip(SIDES, (t.label for t in statement.tables), strict=True))
-    for column in (c for tree in every for c in tree.find_all(exp.Column)):
-        column.set("table", exp.to_identifier(labels["r" if column.table == "r" else "s"], quoted=True))
-    made = replace(statement, on=(conjunction(trees["ON"]),), where=conjunction(trees["WHERE"]))
-    select = Select.make(made, extended(r, computed), extended(s, computed), given=(r, s), **parts)
-    return replace(select, query=replace(select.query, computed=tuple(computed)))
+    reader = TreeReader(statement, list(zip(statement.tables, schemas.values(), strict=True)), "the statement")
+    two = replace(statement, tables=(TableName("r", "r"), TableName("s", "s")))
+    made = dict[str, list[exp.Expr]]()
 
+    def of_stream(node: Any) -> Any:
+        if not isinstance(node, exp.Column):
+            return node
+        schema, column = reader.find(node)
+        return node if node.table == schema.side and node.name == column.name else named_column(
+            schema.side, column.name)
 
-class _Terms(OneTableTerms):
-    """The terms of ``statement``, in which its tables are called r and s, as the texts of computed columns have it."""
-
-    def __init__(self, db: Any, statement: Statement, tables: dict[Side, pa.Table]):
-        two = (TableName("r", "r"), TableName("s", "s"))
-        super().__init__(db, replace(statement, tables=two), tables)
-        self._reader = TreeReader(statement, [(t, Schema.from_table(side, tables[side])) for side, t in zip(
-            SIDES, statement.tables, strict=True)], "the statement")
-
-    def resolved(self, tree: Any) -> Any:
-        def of_stream(node: Any) -> Any:
-            if not isinstance(node, exp.Column):
-                return node
-            schema, column = self._reader.find(node)
-            return self.column(schema.side, column.name)
-
-        return tree.transform(of_stream)
-
-
-def computed_columns(terms: OneTableTerms, trees: list[exp.Expr]) -> list[ComputedColumn]:
-    """The columns that ``terms`` computed for the conditions ``trees``, which then name them by their texts."""
-    made = {(side, name): ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
-            for (side, text), name in terms.computed.items()}
-    for column in (c for tree in trees for c in tree.find_all(exp.Column)):
-        if (found := made.get((column.table, column.name))) is not None:  # type: ignore[arg-type]  # "r" or "s"
+    with connection() as db:
+        terms = OneTableTerms(db, two, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
+        for clause, tree in (("ON", statement.on[0]), ("WHERE", statement.where)):
+            made[clause] = [terms.read(with_fields(term, labels.values()).transform(of_stream), clause)
+                            for term in conjuncts(tree)]
+    computed = {(side, name): ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
+                for (side, text), name in terms.computed.items()}
+    for column in (c for of in made.values() for tree in of for c in tree.find_all(exp.Column)):
+        if (found := computed.get((column.table, column.name))) is not None:  # type: ignore[arg-type]  # "r" or "s"
             column.set("this", exp.to_identifier(found.text, quoted=True))
-    return list(made.values())
+        column.set("table", exp.to_identifier(labels["r" if column.table == "r" else "s"], quoted=True))
+    return replace(statement, on=(conjunction(made["ON"]),), where=conjunction(made["WHERE"])), list(computed.values())
 
 
 def extended(schema: Schema, computed: list[ComputedColumn]) -> Schema:

@@ -147,7 +147,7 @@ def with_numbers(rows: list[tuple[int | None, int | None]], a: str, b: str) -> p
 
 
 @settings(max_examples=examples(25))
-@given(NUMBERS, NUMBERS, st.lists(conditions(), min_size=1, max_size=2), st.booleans())
+@given(NUMBERS, NUMBERS, st.lists(conditions(), min_size=1, max_size=2, unique=True), st.booleans())
 def test_random_conditions(r: list[Any], s: list[Any], terms: list[str], listed: bool) -> None:
     text = f"SELECT x, y, {', '.join(terms)} FROM r" if listed else f"SELECT * FROM r WHERE {' AND '.join(terms)}"
     check(text, {"r": with_numbers(r, "x", "y"), "s": with_numbers(s, "a", "b")})
