@@ -222,7 +222,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
     tree, source = statement_tree(text)
     if window is None:
         closed_windows(None, closed)  # which needs windows
-    call = _Call(tree, source, dict(tables or {}), streams, device, device_options, sort, to, {
+    call = _SqlCall(tree, source, dict(tables or {}), streams, device, device_options, sort, to, {
         "window": window, "time": time, "order": order, "closed": closed}, stated)
     try:
         statement = read_statement(tree, source)
@@ -295,14 +295,14 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
         return select.explain(windowed=windowed, **circuit)
     except (PredicateError, SchemaError) as refused:
         empty = {name: schema.empty_table() for name, schema in tables.items()}
-        call = _Call(*statement_tree(text), empty, {}, None, None, False, None, {
+        call = _SqlCall(*statement_tree(text), empty, {}, None, None, False, None, {
             "window": window if windowed else None, "time": time, "order": order, "closed": None})
         call.answered(refused)
         return "\n".join([f"statement        {' '.join(text.split())}", *call.lines])
 
 
 @dataclass
-class _Call:
+class _SqlCall:
     """A call of `sql`, whose arguments it has; ``how``: window, time, order and closed.
 
     Attributes:
