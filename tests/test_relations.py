@@ -238,3 +238,9 @@ def test_two_ranges_are_folded_without_pairs(aggregate: str) -> None:
         on, on.replace("s.a <= r.y", "NOT (r.y < s.a)"), on.replace("r.x <= s.b", "r.x - s.b <= 0"))]
     assert {one.plan for one in made} == {"rows without pairs, by a range tree"}
     assert len({tuple(one.table["v"].to_pylist()) for one in made}) == 1
+
+
+def test_an_open_end_costs_what_its_bounds_cost() -> None:
+    folded = {"aggregate": {"n": "count(*)"}, "by": "r", "how": "left"}
+    _check_costs([_looked_at(_KEYS, window=("RANGE 0", "RANGE 4"), closed="left", time="ts", **folded),
+                  _looked_at(f"{_KEYS} AND s.ts >= r.ts - 4 AND s.ts < r.ts", **folded)])

@@ -79,6 +79,10 @@ class Query:
         """
         times = None if time is None else time_columns(r, s, time, whole=whole)
         windows = (Window(None), Window(None)) if window is None else parse_windows(window)
+        empty = [window.is_empty and times is not None for window in windows]
+        if not all(empty):  # the other one has tuples of other times
+            windows = (replace(windows[0], open=windows[0].open and not empty[0]),
+                       replace(windows[1], open=windows[1].open and not empty[1]))
         if times is not None and any(w.unit for w in windows) and has_no_type(r.find(times.r)) and (
                 has_no_type(s.find(times.s))):  # the type is known from the windows' units alone
             times = replace(times, type=Timestamp("us"), tick="us")
@@ -89,6 +93,9 @@ class Query:
             raise PredicateError("a join needs a condition, such as on='r.k = s.k', or on='TRUE' for all pairs; as-of "
                                  "joins and those within windows of RANGE alone may have none")
         condition = predicate("TRUE" if on is None else on, r, s)
+        if times is not None and any(empty):
+            ends = build.column(r, times.r), build.column(s, times.s)
+            condition = build.and_([condition, build.compare(">" if empty[0] else "<", *ends, "OPEN")], "OPEN")
         if limit is not None:
             try:
                 extents = [e.within(limit.resolve(kind, tick)) for e in extents]

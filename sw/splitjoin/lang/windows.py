@@ -99,8 +99,16 @@ class Window:
         # Whole ticks suffice: two times a whole number of ticks apart are within l exactly if they are within ⌊l⌋.
         return Extent(self.rows, self._ticks(Fraction(self.length * UNIT_NS[self.unit], per_tick)))
 
+    @property
+    def is_empty(self) -> bool:
+        """True if not even tuples of the same time are in it."""
+        return self.open and self.length == 0
+
     def _ticks(self, length: Fraction) -> int:
-        """The most whole ticks that are within ``length``."""
+        """The most whole ticks that are within ``length``. Raises `WindowError` without any."""
+        if self.is_empty:
+            raise WindowError(f"the window '{self}' is open and of length 0, so no tuple is in it; for partners before "
+                              f"r's time write RANGE 0, and AND s.ts < r.ts in the condition")
         return math.ceil(length) - 1 if self.open else math.floor(length)
 
 
@@ -185,9 +193,6 @@ def parse_window(text: str | Span) -> Window:
             if length < 0:
                 raise WindowError(f"RANGE must be at least 0, not {number_text(length)}")
             is_open = bool(match[4])
-            if is_open and not length:
-                raise WindowError(f"the window {text!r} is open and of length 0, so no tuple is in it; for partners "
-                                  f"before r's time write RANGE 0, and AND s.ts < r.ts in the condition")
             if word:
                 unit = word.removesuffix("S")
                 if unit not in UNIT_NS:

@@ -159,3 +159,23 @@ def test_ends_of_a_window_are_closed_by_name(device: str, type_: pa.DataType, cl
     made = join(r, s, on="TRUE", window=(f"RANGE 2{unit}", f"RANGE 3{unit}"), closed=closed, time="ts", how="left",
                 aggregate={"n": "count(*)"}, device=device)
     assert made.table["n"].to_pylist() == wanted
+
+
+@pytest.mark.parametrize("device", ["cpu", "golden"])
+@pytest.mark.parametrize("closed", ["both", "left", "right", "neither"])
+@pytest.mark.parametrize("window", [(0, 3), (2, 0)])
+def test_an_end_at_the_tuple_itself_may_be_open(device: str, window: tuple[int, int], closed: str) -> None:
+    r, s = (pa.table({"ts": times}) for times in ([2, 4, 5], [1, 4, 5, 7]))
+    low, high = -window[1], window[0]
+    found = join(r, s, on="TRUE", window=(f"RANGE {window[0]}", f"RANGE {window[1]}"), closed=closed, time="ts",
+                 device=device).to_pylist()
+    ends = ({low} if closed not in ("both", "left") else set()) | ({high} if closed not in ("both", "right") else set())
+    assert sorted(tuple(row.values()) for row in found) == [
+        (t, u) for t in (2, 4, 5) for u in (1, 4, 5, 7) if low <= u - t <= high and u - t not in ends]
+
+
+def test_a_window_with_no_tuple_at_all_is_refused() -> None:
+    r = pa.table({"ts": [1]})
+    for window, closed in (("RANGE 0", "neither"), ("RANGE 0 OPEN", None)):
+        with pytest.raises(splitjoin.WindowError, match="is open and of length 0, so no tuple is in it"):
+            join(r, r, on="TRUE", window=window, closed=closed, time="ts")
