@@ -81,6 +81,7 @@ def test_own_topology(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert "half-chain: " in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_notebook_of_architectures_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib as mpl
 

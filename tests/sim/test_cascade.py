@@ -41,7 +41,7 @@ def test_scenarios(scenario: Scenario) -> None:
                      threshold=n % 4 + 1 + n % 2), scenario)
 
 
-@pytest.mark.parametrize(("scenario", "capacity", "block"), [(FULL, 2, 2), at_length(SHORT, 16, 4)])
+@pytest.mark.parametrize(("scenario", "capacity", "block"), [at_length(FULL, 2, 2), at_length(SHORT, 16, 4)])
 def test_slow_links_and_full_windows(scenario: Scenario, capacity: int, block: int,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuples that differ by less than the threshold still go on where a core is full, or an EXPIRE waits for them."""
@@ -83,6 +83,7 @@ def imbalance(found: np.ndarray) -> float:
     return float(np.mean(full.max(axis=1) / full.mean(axis=1) - 1))
 
 
+@pytest.mark.long  # bench/blocks.py has the figures
 def test_blocks_cost_imbalance(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {block: loads(monkeypatch, block, block) for block in (1, 4)}
     for block, counts in found.items():
@@ -99,8 +100,8 @@ FAULTS = {"the threshold is off by one": ("region.unsent >= occupied + config.th
                                          "r.oldest_valid & ~self.last & self.o_r.ready")}
 
 
-@pytest.mark.parametrize("fault", [
-    fault if "threshold" in fault else at_length(fault) for fault in FAULTS])
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "threshold" in fault:
         plant(monkeypatch, handshake, *FAULTS[fault], name="_sends")

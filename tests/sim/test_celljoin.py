@@ -57,6 +57,7 @@ FAULTS = {"a tuple that moves is lost": ("older.append.eq(moves)", "older.append
           "the youngest core comes first": ("tree.i[n]", "tree.i[-1 - n]")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, celljoin.CellJoin, *FAULTS[fault])

@@ -66,7 +66,8 @@ FAULTS = {"a pair in flight is lost": ("stored_left & (Cat(result.probe[:bits], 
           "no ACK rule": ("does['ack']", "f.length != 0")}
 
 
-@pytest.mark.parametrize("fault", [fault if fault == "no ACK rule" else at_length(fault) for fault in FAULTS])
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, low_latency.LowLatencyCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)

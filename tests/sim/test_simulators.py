@@ -25,6 +25,7 @@ from ..support.scenarios import SCENARIOS
 from .test_axi import WARNINGS, ran_for
 
 
+@pytest.mark.long
 def test_a_bench_runs_on_cxxrtl_as_on_verilator(tmp_path: Path) -> None:
     """A small one, as CXXRTL's C++ of a whole circuit takes a minute to compile."""
     assert run_bench("combiner", tmp_path, simulator="cxxrtl") >= 24

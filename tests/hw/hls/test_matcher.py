@@ -92,7 +92,7 @@ def sum_holds(sum_, side, key, bound):
 
 @given(st.data(), st.one_of(predicates(), sums()), st.sampled_from("rs"), st.sampled_from([1, 2, 4]),
        st.sampled_from([1, 3, 8]), registers)
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(14))
 def test_match_is_the_predicate_for_every_probe_and_lane(data, config, side, lanes, probes, built_with):
     """Batch by batch: the bounds are loaded while the keys of the batch before are compared."""
     config = replace(config, lanes=lanes, probes=probes, registers=built_with)

@@ -20,7 +20,7 @@ from splitjoin.rows.interval_joins.sliding import _operations
 
 from ....support.aggregates import FUNCTIONS
 from ....support.oracle import integers
-from ....support.sampling import examples
+from ....support.sampling import at_length, examples
 from ....support.statements import exactly
 from ....support.strategies import TIME_TYPES, RandomWindows, tables, windows
 
@@ -31,6 +31,7 @@ VALUES = (pa.int8(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), pa.tim
 #: Conditions over the keys ``x0`` and ``a0``, and columns ``y0`` (int8) and ``b0``.
 CONDITIONS = ("r.x0 = s.a0", "TRUE", "r.x0 = s.a0 AND s.c0 > 0", "r.x0 = s.a0 AND r.y0 = s.c0", "s.c0 = r.y0 + 1",
               "r.y0 > 0 AND s.c0 = r.y0")
+PAST, BOTH = {"r": "RANGE 0", "s": "RANGE 300"}, {"r": "RANGE 40", "s": "RANGE 5"}
 AGGREGATES = [text.replace("a0", "b0").replace("r.x0", "s.ts") for text in FUNCTIONS]
 
 
@@ -105,10 +106,10 @@ def test_random_joins_equal_the_reference(data: st.DataObject) -> None:
         assert ours.items.tolist() == expected.items[expected.items["kind"] == PAIR].tolist()
 
 
-@pytest.mark.parametrize(("engine", "threads", "incremental"), [
-    ("sliding", 2, True), ("key-oij", 2, True), ("scale-oij", 1, True), ("scale-oij", 3, True),
-    ("scale-oij", 3, False)])
-@pytest.mark.parametrize("window", [{"r": "RANGE 0", "s": "RANGE 300"}, {"r": "RANGE 40", "s": "RANGE 5"}])
+@pytest.mark.parametrize(("window", "engine", "threads", "incremental"), [
+    (PAST, "sliding", 2, True), (PAST, "key-oij", 2, True), (PAST, "scale-oij", 3, True), (BOTH, "sliding", 2, True),
+    (BOTH, "scale-oij", 1, True), *(at_length(window, "scale-oij", 3, False) for window in (PAST, BOTH)),
+    at_length(PAST, "scale-oij", 1, True), at_length(BOTH, "key-oij", 2, True), at_length(BOTH, "scale-oij", 3, True)])
 def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: Any, threads: int,
                                       incremental: bool, window: Any) -> None:
     """Rings go round, buffers move, old tuples are evicted, teams grow; the rows stay those folded from pairs."""
