@@ -137,25 +137,26 @@ def _orangecrab(kind: Any) -> Any:
     return platform
 
 
-def _made(name: str, title: str, platform: Callable[[], Any], bridge: Bridge, *loader: str, program: str = "") -> Board:
+def _board(name: str, title: str, platform: Callable[[], Any], bridge: Bridge, *loader: str, program: str = ""
+           ) -> Board:
     fpga = FPGAS[BOARDS[name]]
     return Board(name, title, "ecp5", platform, "bit", Capacity(fpga.name, fpga.lut, fpga.ff, fpga.block_ram, 18,
                                                                fpga.dsp), bridge, loader, program)
 
 
 ECP5_BOARDS = (
-    *(_made(f"ulx3s_{size}", f"Radiona ULX3S ({size.upper()})", platform, FT231X, "-b", "ulx3s")
+    *(_board(f"ulx3s_{size}", f"Radiona ULX3S ({size.upper()})", platform, FT231X, "-b", "ulx3s")
       for size, platform in _ULX3S.items()),
-    *(_made(f"ecpix5_{size}", f"LambdaConcept ECPIX-5 ({size.upper()})", platform, FT2232H, "-b", "ecpix5")
+    *(_board(f"ecpix5_{size}", f"LambdaConcept ECPIX-5 ({size.upper()})", platform, FT2232H, "-b", "ecpix5")
       for size, platform in _ECPIX5.items()),
-    *(_made(f"orangecrab_{size}", f"OrangeCrab r0.2 ({size.upper()})", partial(_orangecrab, kind), HEADER, "-b",
+    *(_board(f"orangecrab_{size}", f"OrangeCrab r0.2 ({size.upper()})", partial(_orangecrab, kind), HEADER, "-b",
             "orangeCrab") for size, kind in _ORANGECRAB.items()),
-    _made("colorlight_5a75b_r7_0", "Colorlight 5A-75B r7.0", Colorlight_5A75B_R70Platform, HEADER,
+    _board("colorlight_5a75b_r7_0", "Colorlight 5A-75B r7.0", Colorlight_5A75B_R70Platform, HEADER,
           program="connect a JTAG adapter to J27 to J34, and name it with --cable"),
-    _made("icepi_zero", "Icepi Zero", IcepiZero1_3Platform, FT231X, "-b", "icepi-zero"),
-    _made("icesugar_pro", "MuseLab iCESugar-Pro", ICESugarProPlatform, FIRMWARE,
+    _board("icepi_zero", "Icepi Zero", IcepiZero1_3Platform, FT231X, "-b", "icepi-zero"),
+    _board("icesugar_pro", "MuseLab iCESugar-Pro", ICESugarProPlatform, FIRMWARE,
           program="copy the bitstream to the drive iCELink that the board shows at its USB port"),
-    _made("versa_ecp5", "Lattice ECP5 Versa", VersaECP5Platform, FT2232H, "-b", "versa"),
+    _board("versa_ecp5", "Lattice ECP5 Versa", VersaECP5Platform, FT2232H, "-b", "versa"),
 )
 
 

@@ -53,7 +53,7 @@ class Tool:
     def installed(self) -> bool:
         """True if it can be run."""
         try:
-            return self._native() is not None or self._found()
+            return self._native() is not None or self._is_installed()
         except ToolError:
             return False
 
@@ -94,10 +94,10 @@ class Tool:
         return found or None
 
     def _check(self) -> None:
-        if not self._found():
+        if not self._is_installed():
             raise ToolError(f"{self.name} is not installed; pip install 'splitjoin[boards]' brings it")
 
-    def _found(self) -> bool:
+    def _is_installed(self) -> bool:
         return importlib.util.find_spec(self._package.partition(".")[0]) is not None
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 __all__ = [
-    "KERNELS", "REFUSED", "NoCache", "cache_folder", "cache_limit", "cache_problem", "find", "locked", "made", "making",
+    "KERNELS", "REFUSED", "NoCache", "cache_folder", "cache_limit", "cache_problem", "find", "locked", "making",
     "place", "publish", "trim", "try_lock",
 ]
 
@@ -182,10 +182,10 @@ def making(path: Path) -> Iterator[None]:
     """Hold the lock file ``path`` while an entry of the cache is made. The first time in a process, `trim` follows."""
     with locked(path):
         yield
-    made()
+    note_entry()
 
 
-def made() -> None:
+def note_entry() -> None:
     """Note that an entry has been made. The first time in a process, `trim` follows."""
     _trim_once(cache_folder())
 

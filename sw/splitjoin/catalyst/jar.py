@@ -8,7 +8,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from splitjoin.base.cache import find, made, place, publish
+from splitjoin.base.cache import find, note_entry, place, publish
 from splitjoin.base.errors import ToolError
 
 from .compiler import CannotCompile, compile_jar, scala_of, sources
@@ -65,5 +65,5 @@ def _compiled(jars: Path, name: str) -> Path:
             raise ToolError(f"this installation of splitjoin has no jar for the Spark in {jars}, and cannot make one: "
                             f"{error}; install a JDK, or a wheel that has the jar") from None
         publish(part, target)
-    made()
+    note_entry()
     return target

@@ -23,7 +23,7 @@ __all__ = ["Verifier"]
 Rows = npt.NDArray[np.int64]
 
 
-class _Kept:
+class _StoredTuples:
     """The tuples of one stream that a candidate may still refer to: the residual's columns, and the columns that tell
     their age. ``slack``: unneeded tuples that may be kept before memory is released.
     """
@@ -83,7 +83,7 @@ class Verifier:
         """
         self._residual, self._order, self._keeps, self._batch = residual, query.order, keeps, batch
         self._cols = {side: [c for c in columns(residual) if c.side == side] for side in ("r", "s")}
-        self._kept = {side: _Kept(query.window(side), cols, slack) for side, cols in self._cols.items()}
+        self._kept = {side: _StoredTuples(query.window(side), cols, slack) for side, cols in self._cols.items()}
         self._now: int | None = None
         self.candidates = self.matches = 0
 
@@ -131,7 +131,7 @@ class Verifier:
         kept: Items = items[keep]
         return kept
 
-    def _visible(self, side: str, probes: _Kept) -> int:
+    def _visible(self, side: str, probes: _StoredTuples) -> int:
         """The first row of stream ``side`` that the next probe without a star can see."""
         if self._keeps:
             return 0

@@ -166,7 +166,6 @@ class MergedTables(Arrivals):
 
     @cached_property
     def stream(self) -> npt.NDArray[np.uint8]:
-        """As `Arrivals.stream`."""
         if not self.is_timed:
             common = 2 * min(len(self.r), len(self.s))
             found = np.full(len(self), S if len(self.s) > len(self.r) else R, np.uint8)
@@ -178,7 +177,6 @@ class MergedTables(Arrivals):
 
     @cached_property
     def ts(self) -> npt.NDArray[np.int64] | None:
-        """As `Arrivals.ts`."""
         if not self.is_timed:
             return None
         found = np.empty(len(self), np.int64)

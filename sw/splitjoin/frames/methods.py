@@ -25,8 +25,8 @@ class FrameJoin(ABC):
         """
         if options.get("to") is not None:
             raise InputError("to= writes the rows to a file, and a frame holds them in memory; call splitjoin.join")
-        return self._made(join(self._frame, other, on=on, order="left" if order is None else order, **options))
+        return self._to_frame(join(self._frame, other, on=on, order="left" if order is None else order, **options))
 
     @abstractmethod
-    def _made(self, found: JoinResult) -> Any:
+    def _to_frame(self, found: JoinResult) -> Any:
         """``found`` as a frame of this kind."""

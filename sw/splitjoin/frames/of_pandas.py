@@ -85,7 +85,7 @@ class PandasJoin(FrameJoin):
         filled = [part for part in parts if len(part.columns)] or parts[:1]
         return pandas.concat([part.set_axis(index, axis=0) for part in filled], axis=1)
 
-    def _made(self, found: JoinResult) -> Any:
+    def _to_frame(self, found: JoinResult) -> Any:
         return found.to_pandas()
 
 

@@ -91,7 +91,7 @@ class PolarsJoin(FrameJoin):
             made = made.with_columns(part.get_columns())
         return made.lazy() if type(self._frame).__name__ == "LazyFrame" else made
 
-    def _made(self, found: JoinResult) -> Any:
+    def _to_frame(self, found: JoinResult) -> Any:
         return found.to_polars().lazy() if type(self._frame).__name__ == "LazyFrame" else found.to_polars()
 
 

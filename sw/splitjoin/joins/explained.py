@@ -74,7 +74,7 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
         return "\n".join(_lines(begun[-1]))
     counted = f"{result.counters['candidates']:,} looked at" if "candidates" in result.counters else ""
     given_up = [line for way in begun[:-1] for line in _lines(way, "given up: more than expected, or than fit")]
-    return "\n".join([*given_up, *_lines(begun[-1], counted), *_told(result, begun[-1], seconds)])
+    return "\n".join([*given_up, *_lines(begun[-1], counted), *_outcome(result, begun[-1], seconds)])
 
 
 def _lines(way: TableWay, counted: str = "") -> Iterator[str]:
@@ -87,7 +87,7 @@ def _lines(way: TableWay, counted: str = "") -> Iterator[str]:
         yield f"candidates  {'; '.join(filter(None, [expected, counted]))}"
 
 
-def _told(result: JoinResult, way: TableWay, seconds: float) -> Iterator[str]:
+def _outcome(result: JoinResult, way: TableWay, seconds: float) -> Iterator[str]:
     """The lines for a ``result`` that was found in a ``way``: the engine where that is another, rows, size and time."""
     if result.plan and result.plan != way.plan:
         yield f"engine      {result.plan}"

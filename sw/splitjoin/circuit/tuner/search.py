@@ -128,11 +128,11 @@ def search(bases: Mapping[str, Configuration], fpga: Fpga, load: Workload,
     designs, it is the one that uses the smallest share of its scarcest resource.
     """
     designs = {kind: list(_designs(base, fpga, load, requirements)) for kind, base in bases.items()}
-    return (_found([d for some in designs.values() for d in some], requirements),
-            {kind: _found(some, requirements) for kind, some in designs.items()})
+    return (_chosen([d for some in designs.values() for d in some], requirements),
+            {kind: _chosen(some, requirements) for kind, some in designs.items()})
 
 
-def _found(designs: list[DesignPoint], requirements: Requirements) -> SearchResult:
+def _chosen(designs: list[DesignPoint], requirements: Requirements) -> SearchResult:
     meeting = [d for d in designs if not d.misses(requirements)]
     both = [d for d in meeting if d.fits]
     if both:

@@ -21,7 +21,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from splitjoin.base.cache import KERNELS, NoCache, find, made, place, publish
+from splitjoin.base.cache import KERNELS, NoCache, find, note_entry, place, publish
 from splitjoin.base.trust import private_bytes
 
 __all__ = ["MachineCode"]
@@ -68,7 +68,7 @@ class MachineCode(NullCache):
                 publish(part, target)
             finally:
                 part.unlink(missing_ok=True)
-            made()
+            note_entry()
 
     def _name(self, sig: Any, codegen: Any) -> str:
         key = (numba.__version__, sys.implementation.cache_tag, self._source(), self._function.__module__,

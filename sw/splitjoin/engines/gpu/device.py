@@ -53,7 +53,6 @@ class GpuDevice(Device):
 
     @classmethod
     def problem(cls) -> str:
-        """As `Device.problem`: packages, driver and GPU."""
         return gpu_problem()
 
     def check(self, query: Query) -> None:
