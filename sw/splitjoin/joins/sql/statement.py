@@ -324,7 +324,8 @@ def _ordering(tree: Any, source: StatementText) -> Ordering:
     if limit is not None and (asked or limit.args.get("expressions")):
         raise source.at("LIMIT and FETCH take a number of rows only, without PERCENT, WITH TIES and BY", _COUNTS)
     counts = [None if part is None else _count(part, source) for part in (limit, offset)]
-    return Ordering(terms, counts[1] or 0, counts[0], source.first((T.ORDER_BY, *_COUNTS, T.OFFSET)))
+    word = None if order is limit is offset is None else source.first((T.ORDER_BY, *_COUNTS, T.OFFSET))
+    return Ordering(terms, counts[1] or 0, counts[0], word)
 
 
 def _count(part: Any, source: StatementText) -> int:

@@ -82,6 +82,8 @@ def test_what_explains_it() -> None:
     found = splitjoin.sql(text, **given_tables)
     assert found.plan.startswith("tables in the order a, c, b, by estimate: "), found.plan
     assert "rows between the steps, 2,400,000 in the order of FROM; then " in found.plan
+    cut = splitjoin.sql(f"{text} ORDER BY a.t LIMIT 9", **given_tables)
+    assert "tables in the order a, c, b" in cut.plan
     kept = splitjoin.sql("SELECT a.t FROM a JOIN c ON a.v = c.v JOIN b ON a.k = b.k AND c.v > b.v", **given_tables)
     assert not kept.plan.startswith("tables in")
     assert splitjoin.sql(text, **{n: t.slice(0, 50) for n, t in given_tables.items()}).plan.startswith("rows of whole")

@@ -86,6 +86,8 @@ def test_into_a_file_and_sorted(tmp_path: Path) -> None:
         splitjoin.sql(text, **mixed, **options)  # type: ignore[arg-type]
     stored = splitjoin.sql(text, **mixed, **options, sort=True, to=tmp_path / "x.parquet")  # type: ignore[arg-type]
     assert sorted(map(str, stored.to_arrow().to_pylist())) == sorted(map(str, rows.to_arrow().to_pylist()))
+    by_value = splitjoin.sql(f"{text} ORDER BY vc, va LIMIT 3", **given_tables, **options)  # type: ignore[arg-type]
+    assert [row["vc"] for row in by_value.to_pylist()] == sorted(rows.to_pydict()["vc"])[:3]
     free = splitjoin.sql(text, **given_tables, **options, order="none")  # type: ignore[arg-type]
     assert sorted(map(str, free.to_arrow().to_pylist())) == sorted(map(str, rows.to_arrow().to_pylist()))
 
