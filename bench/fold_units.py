@@ -6,24 +6,30 @@ any state where there is no merge that circuits could use. Run: python -m bench.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 from amaranth.hdl import Module, Shape, Signal, Value, signed as signed_bits, unsigned as unsigned_bits
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from tests.support.user_aggregates import EXAMPLES
+from tests.support.user_aggregates import EXAMPLES, Smoothed
 
 import splitjoin
 from bench.place_and_route import ecp5
 from bench.place_and_route.design import part_design
-from bench.record import Recorder, arguments
+from bench.record import Recorder
 from splitjoin import unsigned
 from splitjoin.circuit.cost import Resources
-from splitjoin.circuit.cost.folding import pipeline_cost
+from splitjoin.circuit.cost.folding import ordered_folder, pipeline_cost
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import folding_circuit
+from splitjoin.circuit.wire import Configuration
 from splitjoin.hls.graph import Graph, Node, build_graph
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold
+from splitjoin_hw.gather.ordered import OrderedFolder
 from splitjoin_hw.hls.graph import combinational, pipelined
 
 #: The clock in MHz that stages are counted for, and the LUT4 from which on a unit is shown on the page.
@@ -144,6 +150,15 @@ def units() -> Iterator[tuple[str, str, Graph]]:
             yield fold.name, "merge", build_graph(fold.merge)
 
 
+def ordered_units() -> Iterator[tuple[str, Configuration]]:
+    """The name of a class, and the configuration of a circuit whose unit behind the gather trees folds it in order."""
+    r, s = (pa.schema([pa.field("ts", pa.int64(), False), pa.field("x", pa.uint16(), False)]) for _ in "rs")
+    for name, of, clock in (("LongestRise", LongestRise, CLOCK), ("Smoothed", Smoothed, 2 * CLOCK)):
+        query = splitjoin.query(r, s, on="r.x = s.x", how="left", window="RANGE 50", time="ts",
+                                aggregate={"a": of("s.x"), "n": "count(*)"})
+        yield name, folding_circuit(query, CircuitParameters(cores=2, capacity=64, fold="always", clock=clock)).config
+
+
 def predicted(graph: Graph) -> Resources:
     """The cost of ``graph`` with registers for its outputs."""
     return pipeline_cost("ecp5", ScheduledGraph(graph, (0,) * len(graph.nodes)), alone=True)
@@ -199,9 +214,20 @@ def _shape(node: Node) -> Shape:
 
 def main() -> None:
     """All figures."""
-    options = arguments(__doc__ or "")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="without routing, beside the committed figures")
+    parser.add_argument("--ordered", action="store_true", help="the unit that folds in order alone; other figures stay")
+    options = parser.parse_args()
     out = Recorder("fold_units", quick=options.quick)
-    for name, program, graph in units():
+    for name, config in ordered_units():
+        found, model = ecp5.utilization(part_design(OrderedFolder(config), "ecp5"))["part"], ordered_folder(config,
+                                                                                                           "ecp5")
+        for metric, value, guess in (("lut4", found.lut4, model.lut), ("ff", found.ff, model.ff),
+                                     ("dsp", found.dsp, model.dsp)):
+            out.add(f"ecp5_{metric}_in_order", value, metric, {"aggregate": name, "predicted": guess}, HOW)
+    if options.ordered:
+        out.keep_others()
+    for name, program, graph in () if options.ordered else units():
         found, model = ecp5.utilization(part_design(Unit(graph), "ecp5"))["part"], predicted(graph)
         out.add("ecp5_lut4", found.lut4, "LUT4", {
             "aggregate": name, "program": program, "predicted": model.lut, "dsp": found.dsp, "dsp_predicted": model.dsp,

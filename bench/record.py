@@ -44,7 +44,7 @@ class Recorder:
         """Take over those rows of the part that are in the file and for which ``which`` holds."""
         if self._path.exists():
             self._rows += [row for row in json.loads(self._path.read_text())["rows"]
-                           if row["part"] == self._part and which(row)]
+                           if row.get("part") == self._part and which(row)]
 
     def keep_others(self) -> None:
         """Take over those rows of the part whose configurations were not measured anew."""

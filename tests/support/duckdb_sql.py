@@ -153,8 +153,7 @@ def _arith(e: ir.Arith) -> str:
     if e.op == "*":
         return f"({_whole(e.a)} * {_whole(e.b)})"
     if e.op in ("<<", ">>"):
-        assert isinstance(e.b, ir.Lit)
-        power = _huge(2 ** int(e.b.value or 0))
+        power = _huge(2 ** int(e.b.value or 0)) if isinstance(e.b, ir.Lit) else f"(1::HUGEINT << {_whole(e.b)}::INT)"
         return f"({_whole(e.a)} * {power})" if e.op == "<<" else _floor(_whole(e.a), power)
     a, b = _operands(e.a, e.b)
     if e.op in ("+", "-"):

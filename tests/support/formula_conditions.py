@@ -41,6 +41,8 @@ CONDITIONS = {
     "odd weight": "3 * bit_count(r.x ^ s.a) <= 20",
     "bits": "((r.x | s.a) ^ (r.y & s.b)) > 6",
     "shifts": "((r.x ^ s.a) << 2) * r.y > 24 OR ((r.x & s.a) >> 3) * s.b = 2",
+    "shifts by values": "(r.x >> (s.c & 7)) * s.a > 40 OR (s.a << (r.w & 3)) - r.x = 12",
+    "shifts by nullable values": "(r.x << (s.k & 15)) - s.b * 3 > (r.u >> (s.k & 31)) + 500",
     "unsigned product": "r.u * s.e % 1000 < 300",
     "extremes": "greatest(r.x, s.a) * r.y - least(r.y, s.b) * s.a < 10",
     "extremes with NULL": "greatest(r.k, s.k, r.x) * s.b > least(s.a, r.k) * r.y",

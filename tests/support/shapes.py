@@ -127,7 +127,10 @@ def _bits(draw: st.DrawFn, pool: Sequence[Term]) -> Condition:
                          f"(CAST(~CAST({a.sql} AS {own}) AS HUGEINT) {op} CAST({b.sql} AS HUGEINT))")
     if shape == ">>":
         x, y = _huge(a).oracle, _huge(b).oracle
-        return Condition(f"{a.sql} >> 2 {op} {b.sql}", f"((({x} - (({x} % 4 + 4) % 4)) // 4) {op} {y})")
+        places, power = draw(st.sampled_from([("2", "4"), (
+            f"({b.sql} & 3)", f"(CAST(1 AS HUGEINT) << CAST(CAST({b.sql} AS {_duck(b.arrow)}) & 3 AS INT))")]))
+        return Condition(f"{a.sql} >> {places} {op} {b.sql}",
+                         f"((({x} - (({x} % {power} + {power}) % {power})) // {power}) {op} {y})")
     duck = f"xor({x}, {y})" if shape == "^" else f"({x} {shape} {y})"
     return Condition(f"({a.sql} {shape} {b.sql}) {op} {bound}", f"(CAST({duck} AS HUGEINT) {op} {bound})")
 

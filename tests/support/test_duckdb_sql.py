@@ -68,7 +68,8 @@ S = R.drop_columns(["y"]).rename_columns(["j", "v", "x", "o", "c", "e", "w", "g"
 
 @pytest.mark.parametrize("on", [
     "r.i - s.j > 9223372036854775807", "r.i * s.j = s.j * 7", "r.i // s.j = -1", "r.i DIV 3 = s.v - 2", "r.i % s.v = 1",
-    "r.u - 3 < (s.v << 40)", "(r.i >> 3) = (s.j >> 2)", "bit_count(r.i ^ s.j) > 3", "(r.u & s.v) | 1 = 1",
+    "r.u - 3 < (s.v << 40)", "(r.i >> 3) = (s.j >> 2)",
+    "(r.i >> (s.j & 63)) < (s.v << (r.u & 7))", "bit_count(r.i ^ s.j) > 3", "(r.u & s.v) | 1 = 1",
     "~r.i = s.j", "abs(r.q - s.o) <= 1.5", "r.q % s.o = 0.5", "r.q / s.v >= 1.5", "r.p <= s.x", "r.p = 1.5",
     "r.i / s.v > 2", "CAST(r.y AS FLOAT) > s.v", "r.y % s.v = 0.1", "r.y = s.o::double OR r.y <> r.y", "r.i < s.o",
     "starts_with(r.b, X'FF') OR starts_with(s.c, X'61FF') OR starts_with(r.b, X'')", "r.b < s.c", "r.name < s.m",

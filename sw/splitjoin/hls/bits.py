@@ -106,15 +106,22 @@ class GraphBits:
         """The time in ns at which the value of operation ``number`` is there."""
         return max((self._network.time(x) for x in self._words[number]), default=0.0)
 
-    def parts(self, read_at: Sequence[tuple[int, int]]) -> list[BitCost]:
-        """The cost of each operation, and behind these that of conditions for which registers are reset. ``read_at``:
-        operations whose values are outputs, and the cycles in which they are read.
+    def parts(self, read_at: Sequence[tuple[int, int]],
+              states: Sequence[tuple[int, int | None]] | None = None) -> list[BitCost]:
+        """The cost of each operation, and behind these that of conditions for which registers are reset or loaded.
+
+        ``read_at``: operations whose values are outputs, and the cycles in which they are read. ``states``: operations
+        that are the next values of states, whose registers are not counted, and those that read these states. Where
+        this is given, registers have enables, and mapping resets none by conditions of their own.
         """
         starts = list(self._starts)
         outputs = [x for n, cycle in read_at for x in self._at(n, cycle)]
+        for write, state in states or ():
+            new, loads = self._loaded(write, state)
+            outputs += [*new, loads]
         macros = {given: macro for macro in self._macros.values() for given in macro.gives}
         registers = {given >> 1: signal for (signal, _), given in self._registers.items()}
-        outputs += self._reset(registers)
+        outputs += self._reset(registers) if states is None else []
         # From the outputs back to the inputs, through registers, chains and multipliers that something reads.
         roots, pending, read = set[int](), list(outputs), set[int]()
         gates = dict[int, int]()
@@ -148,6 +155,28 @@ class GraphBits:
             multipliers[of] += m.parts
         return [BitCost(luts[n], tuple(chains.get(n, ())), multipliers[n], flip_flops[n])
                 for n in range(len(starts) + 1)]
+
+    def _loaded(self, number: int, read: int | None) -> tuple[Word, int]:
+        """What a register takes that holds the state which ``read`` reads and whose next value is ``number``, and the
+        signal by which it does: choices of the old value, which nothing else needs, are its enable.
+        """
+        node, word = self._graph.nodes[number], self._words[number]
+        if number == read:
+            return word, FALSE
+        if node.kind not in ("choose", "min", "max") or self._uses[number] > 1:
+            return word, TRUE
+        args = [self._at(a, self._cycles[number]) for a in node.args]
+        which = args[0][0] if node.kind == "choose" else self._less(args, [
+            self._graph.nodes[a].low < 0 for a in node.args]) ^ (node.kind == "max")
+        arms = node.args[-2:]
+        (a, loads_a), (b, loads_b) = (self._loaded(n, read) for n in arms)
+        if loads_a == loads_b == TRUE:
+            return word, TRUE
+        a, b = (_extended(x, len(word), is_signed=self._graph.nodes[n].low < 0)
+                for x, n in zip((a, b), arms, strict=True))
+        new = b if loads_a == FALSE else a if loads_b == FALSE else [
+            self._network.choose(which, x, y) for x, y in zip(a, b, strict=True)]
+        return new, self._network.choose(which, loads_a, loads_b)
 
     def _reset(self, registers: dict[int, int]) -> list[int]:
         """Let registers that share a condition for being constant be set or reset by it, in place of a gate at each

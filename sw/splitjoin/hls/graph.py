@@ -378,12 +378,10 @@ class Builder:
 
     def _arith(self, e: Arith) -> tuple[int, int]:
         if e.op in ("<<", ">>"):
-            assert isinstance(e.b, Lit)
-            assert isinstance(e.b.value, int)
-            a, per = self.number(e.a)
-            if per != 1:
+            (a, per), (by, of) = self.number(e.a), self.number(e.b)
+            if (per, of) != (1, 1):
                 raise UnsupportedError(f"{text(e)} shifts a fraction")
-            return self._shift(a, e.b.value if e.op == "<<" else -e.b.value), 1
+            return self._shifted(e, a, by), 1
         x, y = self.number(e.a), self.number(e.b)
         if e.op == "*":
             return self._times(x[0], y[0]), x[1] * y[1]
@@ -394,6 +392,17 @@ class Builder:
             return self._minus(a, b), per
         whole, rest = self._divided(e, a, b)
         return (whole, 1) if e.op in ("//", "div") else (rest, per)
+
+    def _shifted(self, e: Arith, a: int, by: int) -> int:
+        """``a`` shifted by ``by`` places, as ``e`` says: for each bit of ``by`` by a power of two."""
+        sign, node = 1 if e.op == "<<" else -1, self.nodes[by]
+        if node.kind == "constant":
+            return self._shift(a, sign * node.low)
+        for n in range(node.width):
+            bit = self._bits(self._shift(by, -n), 1)
+            a = self._choose(bit, self._shift(a, sign << n), a)
+        low, high = map(int, value_range(e))
+        return self.fit(a, low, high)
 
     def _divided(self, e: Arith, a: int, b: int) -> tuple[int, int]:
         """The quotient and the remainder of ``a`` and ``b``, both whole, as ``e`` rounds."""

@@ -106,7 +106,9 @@ def report_of(design: Design) -> Report:
         bits.place(cycle)
     slots = graph.outputs[:len(kernel.slots)]
     last = [n for n in (*kernel.results, kernel.present) if n is not None]
-    *parts, rest = bits.parts([*((n, pipeline.cycles[n]) for n in slots), *((n, pipeline.ahead) for n in last)])
+    reads = {n.name: at for at, n in enumerate(graph.nodes) if n.kind == "input" and n.side == "r"}
+    states = [(n, reads.get(slot.name)) for n, slot in zip(slots, kernel.slots, strict=True)]
+    *parts, rest = bits.parts([(n, pipeline.ahead) for n in last], states)
     costs = [_resources(part, design.family) for part in parts]
     _share(pipeline.shared(), graph.nodes, costs, inputs)
     critical = _path(design, bits)

@@ -22,7 +22,7 @@ from .eval.vector import constant
 from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith, UnitNumber, UnitStart
 from .local_times import UTC, check_unit
 from .operations import MAX_PLACES, OPERATIONS
-from .properties import denominator
+from .properties import denominator, value_range
 from .types import (
     BOOL,
     EXACT,
@@ -256,10 +256,14 @@ def complement(a: Expr, at: str) -> Expr:
 def shift(op: Literal["<<", ">>"], a: Expr, by: Expr, at: str) -> Expr:
     """``a << by``, which multiplies by a power of two without overflow, or ``a >> by``, which rounds down."""
     type_ = _bit_type(a, a, op, at)
-    if not (isinstance(by, Lit) and isinstance(by.value, int) and 0 <= by.value <= 63):
-        raise PredicateError(f"{at!r}: the number of places to shift by must be a constant from 0 to 63, not {by}")
+    is_whole = isinstance(by.type, Int) or (isinstance(by.type, Exact) and denominator(by) == 1)
+    low, high = value_range(by) if is_whole else (-1, -1)
+    if not 0 <= low <= high <= 63 or (isinstance(by, Lit) and by.value is None):
+        said = f", but {by} can be {low} to {high}; write {by} & 63" if is_whole and low != high else f", not {by}"
+        raise PredicateError(f"{at!r}: the number of places to shift by must be a whole number from 0 to 63{said}")
     e = Arith(EXACT if op == "<<" else type_, op, a, by)
-    return Lit(EXACT, whole(constant(e))) if isinstance(a, Lit) and a.value is not None else e
+    constants = isinstance(a, Lit) and a.value is not None and isinstance(by, Lit)
+    return Lit(EXACT, whole(constant(e))) if constants else e
 
 
 def _bit_type(a: Expr, b: Expr, op: str, at: str) -> Int:

@@ -158,8 +158,13 @@ def left_early(x: unsigned(3), y: unsigned(3)):
     return n
 
 
+def saturated(x: signed(5), y: signed(5)):
+    """Values within what a number of bits holds."""
+    return min(max(x * y, -32), 31) * 64 + max(min(7, x - y), -8) + min(max(-16, x), 15)
+
+
 #: Functions, and all their operands.
-ALL_OPERANDS = {"bit_length": bit_length, "gcd": gcd, "left_early": left_early}
+ALL_OPERANDS = {"saturated": saturated, "bit_length": bit_length, "gcd": gcd, "left_early": left_early}
 FUNCTIONS = {"crc8": crc8, "isqrt": isqrt, "complex_product": complex_product, "Smoothed": Smoothed,
              "Runs": Runs, "Nearest": Nearest}
 
@@ -218,7 +223,8 @@ def test_python_machine_code_and_circuit_agree(name: str, clock: float | None, i
 @pytest.mark.parametrize("name", ALL_OPERANDS)
 def test_loops_as_in_python(name: str) -> None:
     fn = ALL_OPERANDS[name]
-    rows = list(all_of(*(range(2**port.field.widths[0].bits) for port in compiled(fn).inputs)))
+    ranges = [port.field.widths[0].range for port in compiled(fn).inputs]
+    rows = list(all_of(*(range(low, high + 1) for low, high in ranges)))
     assert hls.jit(fn)(*map(np.array, zip(*rows, strict=True))).tolist() == [fn(*row) for row in rows]
 
 
@@ -325,6 +331,24 @@ def test_what_is_not_compiled_points_at_its_line() -> None:
         hls.component(untyped)
     with pytest.raises(PredicateError, match=r"the class Bare must stand under @splitjoin.hls.kernel"):
         hls.component(Bare)
+
+
+@pytest.mark.parametrize("by_choice", [True, False])
+def test_an_enable_costs_no_multiplexer(by_choice: bool) -> None:
+    """A register that keeps its value has an enable, whether the source says so by ``if`` or by ``max``."""
+    @hls.kernel
+    class Greatest:
+        most: unsigned(24)
+
+        def step(self, x: unsigned(24)):
+            if by_choice:
+                if x > self.most:
+                    self.most = x
+            else:
+                self.most = max(self.most, x)
+            return x & 1
+
+    assert hls.report(Greatest).luts <= 26 + 4
 
 
 def test_reports_name_lines_and_agree_in_all_forms() -> None:

@@ -98,7 +98,9 @@ class ExactWriter:
             if not 0 <= b.low <= b.high < self._width:
                 raise TooWide(f"'{e}'")
             ends = [x << y if e.op == "<<" else x >> y for x in (a.low, a.high) for y in (b.low, b.high)]
-            return Operand(self._whole(f"{a.code} {e.op} {b.code}"), valid, min(ends), max(ends))
+            # Where NULL stands, there may be any number.
+            places = b.code if b.valid is None else f"({b.code} & {self._width - 1})"
+            return Operand(self._whole(f"{a.code} {e.op} {places}"), valid, min(ends), max(ends))
         a, b = self.aligned([a, b])
         if e.op == "+":
             return Operand(self._whole(f"{a.code} + {b.code}"), valid, a.low + b.low, a.high + b.high, a.denominator)
@@ -111,8 +113,11 @@ class ExactWriter:
         if a.denominator != 1 or b.denominator != 1:
             raise NotCompiled(f"'{e}'")
         top = 1 << max(x.bit_length() for x in (a.low, a.high, b.low, b.high))
-        least = 0 if min(a.low, b.low) >= 0 else -top
-        return Operand(self._whole(f"{a.code} {e.op} {b.code}"), both(a.valid, b.valid), least, top - 1)
+        ends = (0 if min(a.low, b.low) >= 0 else -top), top - 1
+        masks = [x.high for x in (a, b) if x.low >= 0]
+        if e.op == "&" and masks:
+            ends = 0, min(masks)
+        return Operand(self._whole(f"{a.code} {e.op} {b.code}"), both(a.valid, b.valid), *ends)
 
     def _division(self, e: Arith, a: Operand, b: Operand) -> Operand:
         """By zero NULL; rounded down, and for ``div`` and ``mod`` then towards zero."""

@@ -194,10 +194,8 @@ def _arith(e: ir.Arith, a: Vector, b: Vector) -> Vector:
         x, y = _wide(a.values, b.values, magnitude(a.values) * magnitude(b.values))
         return Vector(x * y, valid, a.denominator * b.denominator)
     if e.op in ("<<", ">>"):
-        by = max(magnitude(b.values), 0)
-        x, y = _wide(a.values, b.values, magnitude(a.values) << by if e.op == "<<" else 0)
-        # Where NULL stands, there may be any number.
-        y = np.where(valid, y, 0)
+        places = np.where(valid, b.values, 0)  # where NULL stands, there may be any number
+        x, y = _wide(a.values, places, magnitude(a.values) << magnitude(places) if e.op == "<<" else 0)
         return Vector(x << y if e.op == "<<" else x >> y, valid)
     a, b = _aligned((a, b))
     if e.op in "+-":

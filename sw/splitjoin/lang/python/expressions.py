@@ -259,16 +259,13 @@ class Expressions(ABC):
         return function(a, b)
 
     def _shifted(self, node: ast.AST, function: Callable[[Any, Any], Any], a: Any, places: Value) -> Any:
-        """``a`` shifted by a number of places that is computed: by a power of two for each of its bits."""
+        """``a`` shifted by a number of places that is computed."""
         places = self._places.whole(places)
         low, high = value_range(places.expr)
         if low < 0 or high > _PLACES:
             self._refuse(node, f"the number of places to shift by must be 0 to {_PLACES}, but {places.text!r} can be "
                                f"{low} to {high}; bound it with min and max, or & {_PLACES}")
-        for n in range(int(high).bit_length()):
-            old = self._places.whole(a) if isinstance(a, Value) else a
-            a = self._chosen((places >> n) & 1 == 1, function(old, 1 << n), old)
-        return a
+        return function(self._places.whole(a) if isinstance(a, Value) else a, places)
 
     def _connected(self, node: ast.BoolOp) -> Any:
         is_and, joined = isinstance(node.op, ast.And), None

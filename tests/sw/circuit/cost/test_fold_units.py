@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.fold_units import Crc8, Flags, Top3, predicted, units
+from bench.fold_units import Crc8, Flags, Top3, ordered_units, predicted, units
 
+from splitjoin.circuit.cost.folding import ordered_folder
 from splitjoin.hls.graph import build_graph
 from splitjoin.hls.lut_network import FALSE, TRUE, LutNetwork
 from splitjoin.hls.pipeline import scheduled
@@ -20,6 +21,16 @@ def test_predictions_are_within_a_few_percent_of_what_synthesis_reported() -> No
     assert found.keys() == mapped.keys()
     for unit, luts in found.items():
         assert luts == pytest.approx(mapped[unit], rel=0.06, abs=4), unit
+
+
+def test_the_unit_that_folds_in_order_is_predicted() -> None:
+    mapped = {(row["config"]["aggregate"], row["metric"]): row["value"]
+              for row in json.loads((RESULTS / "fold_units.json").read_text())["rows"]
+              if row["metric"].endswith("_in_order")}
+    found = {(name, f"ecp5_{kind}_in_order"): getattr(cost, kind) for name, config in ordered_units()
+             for cost in [ordered_folder(config, "ecp5")] for kind in ("lut", "ff", "dsp")}
+    found = {(name, metric.replace("lut", "lut4")): value for (name, metric), value in found.items()}
+    assert found == {key: pytest.approx(value, rel=0.11) for key, value in mapped.items()}
 
 
 def test_stages_are_those_of_the_depth() -> None:
