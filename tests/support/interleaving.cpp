@@ -22,7 +22,9 @@ void leave(int64_t state) {
     running->state = state;
     swapcontext(&running->own, &running->back);
 }
-void step() { leave(0); }
+void step() {
+    if (running) leave(0);  // else it is no fiber that runs
+}
 int64_t enter(int64_t entry, int64_t number, int64_t block) {
     int64_t *asked = running->asked;
     asked[0] = entry;
@@ -56,6 +58,7 @@ int64_t resume(Fiber *fiber, int64_t value) {
     fiber->value = value;
     running = fiber;
     swapcontext(&fiber->back, &fiber->own);
+    running = nullptr;
     return fiber->state;
 }
 // Run on all `fibers` that have not ended in a random order of steps, until the first has. For some time each has its own
@@ -65,7 +68,7 @@ int64_t together(Fiber **fibers, int64_t count, uint64_t *seed, int64_t most) {
         *seed ^= *seed << 13, *seed ^= *seed >> 7, *seed ^= *seed << 17;
         return (*seed >> 20) % below;
     };
-    uint64_t shares[64], all = 0;
+    uint64_t shares[128], all = 0;
     if (fibers[0]->state == 1) return 0;
     for (int64_t steps = 0, turns = 0; steps < most; turns++) {
         if (turns % 64 == 0) {

@@ -22,7 +22,7 @@ from splitjoin.base.threads import System
 from splitjoin.engines import loops
 from splitjoin.engines.loops import address_of, build
 
-__all__ = ["Fault", "Fibers", "Steps", "fibers", "in_random_order", "interleaved"]
+__all__ = ["Fault", "Fibers", "Steps", "fibers", "in_random_order", "interleaved", "plain_calls"]
 
 #: What a function that is interleaved gives: steps, and then its result.
 Steps = Generator[None, None, Any]
@@ -134,6 +134,14 @@ def fibers(names: Sequence[str], files: Sequence[str],
     """
     library, calls = _compiled(tuple((faults or {}).items()), tuple(names), tuple(files), "-O0")
     return lambda seed, fault=None: Fibers(library, dict(zip(names, calls[fault], strict=True)), seed)
+
+
+def plain_calls(name: str, files: Sequence[str],
+                faults: Mapping[str, Fault] | None = None) -> Callable[..., int]:
+    """The function ``name`` of numbers in ``files``, which runs fibers by itself: ``call(*numbers, fault=None)``."""
+    _, calls = _compiled(tuple((faults or {}).items()), (name,), tuple(files), "-O1")
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+    return lambda *numbers, fault=None: call(calls[fault][0])(_words(numbers))
 
 
 def interleaved(faults: Mapping[str, Fault] | None = None) -> Callable[..., Interleaved]:

@@ -94,7 +94,7 @@ struct ScaleGate {
         int64_t *made = unused_node(s);
         if (!made) return false;
         made[time] = at, made[rank] = of_rank, made[source] = s, made[younger] = 0;
-        for (int64_t n = 0; n < count; n++) made[record + n] = words[n];
+        for (int64_t n = 0; n < width; n++) made[record + n] = n < count ? words[n] : 0;
         // Every fourth node has two levels, and every sixteenth three.
         const int64_t height = 1 + least_of<int64_t>(__builtin_ctzll(word(++mine.count)) / 2, levels - 1);
         int64_t *behind[levels], *one = mine.search;

@@ -85,8 +85,7 @@ class ThreadSession(BatchSession):
 
     Attributes:
         accepted: Where it is a list, it gets the times in nanoseconds at which tuples were accepted, an array for each
-            batch; ``left`` those of results, before any is verified, and ``pace`` is the least number of nanoseconds
-            between two tuples.
+            batch, and ``left`` those of results. ``pace`` is the least number of nanoseconds between two tuples.
     """
 
     def __init__(self, query: Query, architecture: str, cores: int, tuning: Tuning = DEFAULTS) -> None:
@@ -222,7 +221,7 @@ class ThreadSession(BatchSession):
         """The items of the threads while they are fed with ``messages``; with ``waits`` all of these."""
         n = len(messages)
         accepted = np.empty(n if self.accepted is not None else 0, np.int64)
-        progress, found = np.zeros(3, np.int64), list[Items]()
+        progress, found = np.zeros(3, np.int64), list[tuple[Items, Rows]]()
         flat = messages.reshape(-1)
         while progress[0] < n:
             words = self._loops["feed"](self._address, flat, self.pace, accepted, progress, self._room)
@@ -235,20 +234,20 @@ class ThreadSession(BatchSession):
             found.append(self._taken(words))
             if progress[0] if waits else words + _ITEM_WORDS <= len(self._room):
                 break
+        if self.accepted is not None:
+            self.left.append(np.concatenate([times for _, times in found]))
         self._expired = dict(zip(SIDES, progress[1:].tolist(), strict=True))
-        return joined_items(found)
+        return joined_items([items for items, _ in found])
 
-    def _taken(self, words: int) -> Items:
-        """The items in the first ``words`` of those written."""
+    def _taken(self, words: int) -> tuple[Items, Rows]:
+        """The items in the first ``words`` of those written, and the times at which they left."""
         if words < 0:
             raise MemoryError
         of = self._room[:words].reshape(-1, _ITEM_WORDS)
         items = np.empty(len(of), ITEM)
         for name, values in zip(("kind", "side", "r", "s"), of.T, strict=False):
             items[name] = values
-        if self.accepted is not None:
-            self.left.append(of[:, 4].copy())
-        return items
+        return items, of[:, 4].copy()
 
     def _verified(self, items: Items) -> Items:
         """Those of ``items`` for which the rest of the condition holds."""
@@ -258,6 +257,8 @@ class ThreadSession(BatchSession):
             r, s = (items[side][pair] - stores[side].base for side in SIDES)
             pair[pair] = ~self._condition.true("r", stores["r"].arrays, r, stores["s"].arrays, s, self._plan.residual)
             items = items[~pair]
+            if self.accepted is not None:
+                self.left[-1] = self.left[-1][~pair]
             if not self._of.is_immediate:
                 for side, row in self._expired.items():
                     self._gone(side, row)
@@ -269,8 +270,8 @@ def _signed(length: int) -> int:
 
 
 def _core(loop: Callable[..., int], address: int, core: int, cores: int) -> None:
-    """A core, which has a processor of its own where there are enough."""
-    if cores <= processors() and hasattr(os, "sched_setaffinity"):
+    """A core, which has a processor of its own where there is one more for the session's first thread."""
+    if cores < processors() and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[core]})
     loop(address, core)
 
