@@ -1,5 +1,5 @@
-"""The tables and the picture of SplitJoin's evaluation on docs/architectures.md, and the table of ScaleJoin's, from
-bench/results/evaluation.json and scalejoin.json.
+"""The tables and the picture of SplitJoin's evaluation on docs/architectures.md, in circuits and on threads, and the
+table of ScaleJoin's, from bench/results/evaluation.json, evaluation_threads.json and scalejoin.json.
 """
 
 from __future__ import annotations
@@ -14,14 +14,62 @@ NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kan
          "handshake": "handshake join", "low-latency-handshake": "low-latency handshake join", "cascade": "cascade"}
 
 
+def threads(files: Files) -> str:
+    """The text between the first markers of the page: throughput and latency on threads of the CPU."""
+    rows = files["evaluation_threads"]["rows"]
+    keys = "figure", "architecture", "cores", "window"
+    found = {(row["metric"], *(row["config"][key] for key in keys)): row["value"] for row in rows}
+    names = list(dict.fromkeys(row["config"]["architecture"] for row in rows))
+    title_of = NAMES | {"scalejoin": "ScaleJoin"}
+
+    def columns(metric: str, figure: str) -> list[tuple[int, int]]:
+        return sorted({(window, cores) for of, number, _, cores, window in found if (of, number) == (metric, figure)})
+
+    lines = []
+    for metric, figure, title, factor, form in (
+            ("thread_rate", "12", "Figure 12: thousands of tuples of both streams a second, windows by time", 1e-3,
+             ",.0f"),
+            ("thread_rate", "16", "Figure 16: the same, windows by rows", 1e-3, ",.0f"),
+            ("thread_pair_latency_50", "13", "Figure 13: median latency of a pair in ms, at half the rate", 1, ",.3g")):
+        cases = columns(metric, figure)
+        lines += [f"{title}; tuples of each window, and cores:\n", "| architecture | " + " | ".join(
+            f"{window:,}, k={cores}" for window, cores in cases) + " |", "|---" * (1 + len(cases)) + "|"]
+        for name in names:
+            cells = [found.get((metric, figure, name, cores, window)) for window, cores in cases]
+            if any(cell is not None for cell in cells):
+                shown = " | ".join("" if cell is None else f"{cell * factor:{form}}" for cell in cells)
+                lines.append(f"| {title_of.get(name, name)} | {shown} |")
+        lines.append("")
+
+    def over(metric: str, figure: str, above: str, below: str, other: str = "") -> str:
+        """The least and the greatest ratio over all windows and numbers of cores from 2 on."""
+        ratios = [found[metric, figure, above, cores, window] / found[metric, other or figure, below, cores, window]
+                  for window, cores in columns(metric, figure) if cores > 1]
+        return f"{min(ratios):.2g} to {max(ratios):.2g}"
+
+    rival, latency = "low-latency-handshake", "thread_pair_latency"
+    lines += [
+        "| SplitJoin's section 7 | published, up to 28 cores | here |", "|---|---|---|",
+        f"| Figure 12: throughput over low-latency handshake join | up to 1.6 | "
+        f"{over('thread_rate', '12', 'splitjoin', rival)} |",
+        f"| Figure 13: visiting latency of low-latency handshake join over SplitJoin's | 1 to 3.3 | "
+        f"{over(latency, '13', rival, 'splitjoin')} |",
+        f"| the same of handshake join |  | {over(latency, '13', 'handshake', 'splitjoin')} |",
+        f"| Figure 16: throughput with windows by rows over those by time | 1.18 | "
+        f"{over('thread_rate', '16', 'splitjoin', 'splitjoin', '12')} |",
+        f"| the product's own engine over SplitJoin's threads |  | "
+        f"{over('thread_rate', '12', names[-1], 'splitjoin')} |", ""]
+    return "\n".join(lines)
+
+
 def section(files: Files) -> str:
-    """The text between the first markers of the page."""
+    """The text between the second markers of the page."""
     return "\n".join([*_systems(files), "", *_routed(files), "", *_ratios(files), "", *_selectivity(files), "",
                       *_blocks(files), ""])
 
 
 def scalejoin(files: Files) -> str:
-    """The text between the second markers: ScaleJoin's Figures 7a and 8, in circuits and in threads of the CPU."""
+    """The text between the third markers: ScaleJoin's Figures 7a and 8, in circuits and in threads of the CPU."""
     def value(metric: str, **config: Any) -> float | None:
         rows = pick(files, "scalejoin", metric, **config)
         return float(rows[0]["value"]) if rows else None

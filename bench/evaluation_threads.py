@@ -103,7 +103,8 @@ class Run:
         assert len(left) == len(items)
         later = np.maximum(2 * r, 2 * s + 1) - first
         mine = (later >= 0) & (later < self._tuples)
-        return (left[mine] - accepted[later[mine]]) / 1e6
+        found: npt.NDArray[np.float64] = (left[mine] - accepted[later[mine]]) / 1e6
+        return found
 
 
 def rates(out: Recorder, sizes: Sizes, kind: str, figure: str) -> None:

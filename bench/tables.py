@@ -86,7 +86,8 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
         texts[DOCS / page] = between(DOCS / page, "".join("| " + " | ".join(line) + " |\n" for line in lines))
     if "evaluation" in files:
         page = DOCS / "architectures.md"
-        texts[page] = between(page, evaluation_pages.section(files), evaluation_pages.scalejoin(files))
+        texts[page] = between(page, evaluation_pages.threads(files), evaluation_pages.section(files),
+                              evaluation_pages.scalejoin(files))
     if "large_files" in files:
         page = DOCS / "tables.md"
         texts[page] = between(page, table_pages.large_files(files))

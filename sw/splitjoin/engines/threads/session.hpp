@@ -97,6 +97,7 @@ struct Feeder {
         if (mine.length() == mine.size) {
             if (!wait([&] { return session.input[0].is_read(); })) return false;
             mine.first = session.expired[side];
+            if (2 * mine.length() > mine.size && !mine.grow()) return session.fail(), false;  // not to wait again soon
         }
         if (mine.push(message)) return true;
         session.fail();

@@ -36,8 +36,9 @@ FAULTS = {
 
 
 def name(found: int) -> str:
-    return f"schedule {found // 8}: " + ("", "not the next record", "changed", "too early", "null, though one was ready",
-                                         "records are missing", "threads wait for each other")[found % 8]
+    said = ("", "not the next record", "changed", "too early", "null, though one was ready", "records are missing",
+            "threads wait for each other")
+    return f"schedule {found // 8}: {said[found % 8]}"
 
 
 @pytest.mark.parametrize(("count", "sources"), [(600, 5), (4, 64), at_length(100_000, 5),
