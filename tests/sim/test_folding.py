@@ -209,11 +209,11 @@ def test_one_unit_folds_in_order(cores: int, options: dict[str, Any], window: An
 
 def test_equirectangular_distances_by_the_unit_that_folds_in_order() -> None:
     """Products in the loop of no state: two stages of multipliers, and a partner a cycle."""
-    r, s = tables(24, 5)
-    device = PysimDevice(cores=2, capacity=32, seed=5, clock=80.0, fold="always", **STALLS)
+    r, s = tables(14, 5)
+    device = PysimDevice(cores=1, capacity=16, seed=5, clock=80.0, fold="always", **STALLS)
     some = {"path": Travelled("s.a * 90", "coalesce(s.p // 32, 5)", "abs(s.p) % 4096")}
     found = same(device, r, s, window="RANGE 6", how="left", aggregate=some)
-    assert len(set(found.table["path"].to_pylist())) > 5
+    assert len(set(found.table["path"].to_pylist())) > 3
     asked = query(r, s, some)
     add = device.circuit(asked).folding.parts[0].add
     assert (add.interval, sum(node.kind == "*" for node in add.graph.nodes)) == (1, 3)
