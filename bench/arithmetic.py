@@ -16,7 +16,7 @@ import numpy as np
 from bench.record import Recorder
 from splitjoin.base.processors import processors
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu.block import Block, Job, run_jobs
+from splitjoin.engines.cpu.tasks import Block, Job, run_jobs
 
 __all__ = ["arithmetic", "measure_arithmetic"]
 

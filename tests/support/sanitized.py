@@ -20,7 +20,7 @@ _OPTIONS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 _TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.py", "engines/test_range_terms.py", *(
     f"engines/cpu/test_{name}.py" for name in (
         "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds", "codes", "levels", "one_call",
-        "one_call_phases", "tickets", "sorted", "nested_choices")))
+        "one_call_phases", "tasks", "sorted", "nested_choices")))
 
 
 def pytest_configure() -> None:

@@ -1,4 +1,9 @@
-"""`Team`: the threads of a session. A hand-over takes some microseconds, less than an executor's futures."""
+"""`Team`: the threads of a session, which take an entry from a board in memory, without the interpreter's lock.
+
+An *entry* is a function of a thread's number and of the address of a *block*, int64 numbers in memory that say where
+its arrays lie. The loops that threads run are those of ``loops/threads.hpp``, which tells the protocol. A hand-over
+takes some microseconds, less than an executor's futures.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,34 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from splitjoin.base.processors import processors
 from splitjoin.base.threads import simple_queue, thread as new_thread
 
 from ..loops import loops
-from .handover import make_board
+from .store import aligned
 
-__all__ = ["Team"]
+__all__ = ["Team", "make_board"]
 
+#: Words of a board, of those that tests look at: the threads inside; helpers that look, or were called to; how often
+#: all were dismissed; helpers that shall leave.
+INSIDE, CALLED, DISMISSED, LEAVING = 8, 24, 32, 64
+_WORDS = 72
 #: How often a helper looks for the next compiled entry: for about 2 milliseconds, as long as some batches' work that is
 #: not shared, since to wake threads takes longer than that work; and for 5 microseconds.
 _LONG, _SHORT = 40_000, 128
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+
+def make_board() -> npt.NDArray[np.int64]:
+    """A board without a job."""
+    board = aligned(_WORDS, np.int64)
+    board[:] = 0
+    return board
 
 
 class Team:
@@ -94,7 +113,7 @@ class Team:
             raise failed[0]
 
     def share(self, entry: int, block: int) -> None:
-        """Run the compiled entry at address ``entry`` with the block at address ``block`` (`handover`), here as thread
+        """Run the compiled entry at address ``entry`` with the block at address ``block``, here as thread
         0, and in the helpers, as they come.
         """
         if not (loops()["alone"](entry, block) if self.size == 1 else
@@ -102,7 +121,7 @@ class Team:
             raise RuntimeError("a compiled loop failed; please report it")
 
     def summon(self) -> Any:
-        """The board (`handover`), to which the helpers have been called."""
+        """The board, to which the helpers have been called."""
         board, helpers = self._made_board(), min(self.size, self.awake) - 1
         if helpers:
             self._start(helpers)

@@ -28,7 +28,7 @@ from ..compiled.helpers import Team
 from ..compiled.store import ReusedArrays
 from ..loops import address_of, entries, loops
 from .bands import band_words
-from .block import Block, Field, Job, run_jobs
+from .tasks import Block, Field, Job, run_jobs
 
 __all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
 

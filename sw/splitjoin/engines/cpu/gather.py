@@ -11,9 +11,8 @@ from splitjoin.lang.schema import SIDES
 
 from ..compiled.store import ReusedArrays
 from ..device import ITEM, Items
-from .block import Block, Field, library_entry
 from .finder import Batch, Found
-from .tickets import make_control
+from .tasks import Block, Field, library_entry, make_control
 
 __all__ = ["ITEM_FIELDS", "PARTS", "entry", "gather"]
 

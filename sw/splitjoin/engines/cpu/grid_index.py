@@ -21,13 +21,12 @@ from splitjoin.plan.plan import Plan, is_equality
 from ..compiled.store import ReusedArrays, Store, aligned
 from ..loops import address_of, entries, loops
 from ..tuning import DEFAULTS, Tuning
-from .block import Block, Field
 from .codes import lane
 from .finder import Batch, Finder, Found, in_task_order
 from .levels import constant, cyclic, has_trend, hashed, learn
 from .pair_tests import conditions
 from .selectivity import Choice, Selectivity, SessionAlgorithm
-from .tickets import PHASE, STOP, make_control, resume
+from .tasks import PHASE, STOP, Block, Field, make_control, resume
 
 __all__ = ["MANY", "PARTS", "GridIndex", "IndexFinder", "levels_for", "shared_step"]
 

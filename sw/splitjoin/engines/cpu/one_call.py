@@ -2,7 +2,7 @@
 
 `CpuSession` calls the parts of a batch one after the other, which costs the interpreter 200 µs: little beside a large
 batch, but four times the work of a thousand arrivals. Where nothing has to be decided anew, one compiled call does all
-up to the matches here, by the same entries (`block`): windows, codes, which are written where the tuples are stored,
+up to the matches here, by the same entries (`tasks`): windows, codes, which are written where the tuples are stored,
 and the index. The interpreter gives it some numbers, from which it writes the blocks of the entries. It finds out what
 is not as expected before anything has changed, and then the parts do the batch.
 
@@ -24,8 +24,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
-from ..compiled.handover import make_board
-from ..compiled.helpers import Team
+from ..compiled.helpers import Team, make_board
 from ..device import ITEM
 from ..loops import address_of, loops
 from .finder import Batch, Joined

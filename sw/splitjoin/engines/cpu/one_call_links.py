@@ -17,10 +17,9 @@ from ..arrival import Arrivals
 from ..compiled.store import aligned
 from ..loops import address_of
 from . import gather, grid_index
-from .block import TASK_FIELDS, Block, library_entry
 from .codes import FusedColumn
 from .grid_index import IndexFinder
-from .tickets import CONTROL
+from .tasks import CONTROL, TASK_FIELDS, Block, library_entry
 from .timeline import Timeline, entries
 
 __all__ = ["WINDOW_PARTS", "Linked", "Number"]

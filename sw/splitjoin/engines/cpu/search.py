@@ -20,7 +20,6 @@ from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 
 from ..compiled.atoms import AtomLanes
 from ..tuning import DEFAULTS, Tuning
-from .block import Job
 from .codes import FusedColumn, LaneCoder, Lanes
 from .finder import Batch, Finder
 from .grid_index import MANY, GridIndex, IndexFinder, shared_step
@@ -28,6 +27,7 @@ from .nested_loop import NestedLoop
 from .residual import Compiler, ExpressionFinder, Kernel, VerifiedFinder
 from .selectivity import SessionAlgorithm, SessionJob, ThreadWork, measure
 from .sorted_runs import SortedRuns
+from .tasks import Job
 
 __all__ = ["SESSION_ALGORITHMS", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "choose", "make_search",
            "shortened"]

@@ -19,11 +19,11 @@ from ..arrival import Arrivals, MergedSlices
 from ..compiled.helpers import Team
 from ..device import ITEM, STAR, Items, Session
 from ..tuning import DEFAULTS, Tuning
-from .block import Job, run_jobs
 from .finder import Batch, Joined
 from .gather import gather
 from .one_call import OneCall
 from .search import Search
+from .tasks import Job, run_jobs
 from .timeline import Timeline
 
 __all__ = ["BatchSession", "CpuSession", "MeasuredThreads"]

@@ -16,7 +16,7 @@ from ..compiled.helpers import Team
 from ..compiled.store import ReusedArrays, Store
 from ..loops import entries as loop_entries, loops
 from ..tuning import DEFAULTS
-from .block import Block, Field, Job
+from .tasks import Block, Field, Job
 
 __all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "entries", "extent"]
 

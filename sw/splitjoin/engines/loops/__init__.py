@@ -108,8 +108,11 @@ def _listed(level: int, package: str) -> list[_Entry]:
     with ExitStack() as files:
         library = ctypes.CDLL(str(_library(files, package)))
     library.splitjoin_loops.restype, library.splitjoin_loops.argtypes = ctypes.POINTER(_Entry), [ctypes.c_int64]
-    listed = library.splitjoin_loops(level)
-    return list(takewhile(lambda one: one.name, (listed[n] for n in count())))
+    found: dict[bytes, _Entry] = {}
+    for most in (2, level):  # a higher one has only what wider vectors help
+        listed = library.splitjoin_loops(most)
+        found |= {one.name: one for one in takewhile(lambda one: one.name, (listed[n] for n in count()))}
+    return list(found.values())
 
 
 def _library(files: ExitStack, package: str) -> Path:

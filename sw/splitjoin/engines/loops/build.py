@@ -35,7 +35,7 @@ _HERE = {("Linux", "x86_64"): "manylinux2014_x86_64", ("Linux", "aarch64"): "man
          ("Darwin", "arm64"): "macosx_11_0_arm64", ("Darwin", "x86_64"): "macosx_11_0_x86_64",
          ("Windows", "AMD64"): "win_amd64"}
 _OPTIONS = ("-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off",
-            "-Wno-psabi")
+            "-Wno-psabi", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 #: Levels of x86-64 that the library has versions for beside that of all processors; it takes the highest one at hand.
 _LEVELS = (3, 4)
 

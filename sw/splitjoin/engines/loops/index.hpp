@@ -7,7 +7,7 @@
 
 #include "grid.hpp"
 #include "tasks.hpp"
-#include "verify.hpp"
+#include "tests.hpp"
 
 namespace splitjoin {
 

@@ -1,8 +1,8 @@
 // The end of a library's source: what Python asks for its loops.
 #pragma once
 
-// All loops of a library, `entries`; the last one has no name. Of x86-64 there are versions for several levels of processors (`build.py`), each
-// in a namespace and with a list of its own.
+// All loops of a library, `entries`; the last one has no name. Of x86-64 there are versions for several levels of
+// processors (`build.py`), each in a namespace and with a list of its own, which may have only what wider vectors help.
 #define SPLITJOIN_LIST(level) splitjoin_loops_v##level
 #if SPLITJOIN_LEVEL > 2
 #define SPLITJOIN_LISTED(level) SPLITJOIN_LIST(level)

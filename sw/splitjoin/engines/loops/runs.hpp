@@ -1,4 +1,4 @@
-// Sorted runs of stored tuples (`runs.py`), and the probes that look into them, or go past them.
+// Sorted runs of stored tuples (`sorted_runs.py`), and the probes that look into them, or go past them.
 #pragma once
 
 #include "tests.hpp"
@@ -159,7 +159,7 @@ struct SortRoom {
 };
 
 // Sort `n` distinct rows from `first` to before `last`.
-inline void sort_rows(int64_t *rows, int64_t n, int64_t first, int64_t last, const SortRoom &room) {
+inline __attribute__((noinline)) void sort_rows(int64_t *rows, int64_t n, int64_t first, int64_t last, const SortRoom &room) {
     if (n <= few_rows) {
         for (int64_t i = 1; i < n; i++) {
             const int64_t row = rows[i];
@@ -200,6 +200,8 @@ struct Slot {
     struct {
         const void *least, *most;
     } levels[3];
+
+    Lane keys() const { return {of_keys, bytes}; }
 };
 
 // The interval of a probe in a slot.
@@ -247,62 +249,36 @@ struct Slots {
     }
 };
 
-// Codes of a type that is known.
-template <typename K>
-struct TypedLane {
-    const K *data;
-
-    uint64_t operator[](int64_t at) const { return data[at]; }
-    uint64_t within(int64_t at, uint64_t low, uint64_t width) const {
-        return mask_within(data + at, static_cast<K>(low), static_cast<K>(width));
-    }
-};
-
 // The slots beside the first: one, with keys of type K; or, for uint8_t, any number of them.
 template <typename K>
 struct Others {
     const Slot *slots;
     int64_t count;
 
-    int64_t end() const {
-        if constexpr (sizeof(K) != 1) return 2;
-        return count;
-    }
-    auto lane(const void *data, int64_t bytes) const {
+    int64_t end() const { return sizeof(K) != 1 ? 2 : count; }
+    static uint64_t within(const void *data, int64_t bytes, int64_t at, uint64_t low, uint64_t width) {
         if constexpr (sizeof(K) != 1)
-            return TypedLane<K>{static_cast<const K *>(data)};
+            return mask_within(static_cast<const K *>(data) + at, static_cast<K>(low), static_cast<K>(width));
         else
-            return Lane{data, bytes};
+            return Lane{data, bytes}.within(at, low, width);
     }
     // Which of 64 blocks of a level may hold a match, and which of 64 tuples do.
     uint64_t reached(int64_t level, int64_t at, const Range *ranges) const {
         uint64_t found = ~uint64_t{0};
         for (int64_t n = 1; n < end(); n++) {
             const auto &of = slots[n].levels[level];
-            if (slots[n].ends & 1) found &= lane(of.most, slots[n].bytes).within(at, ranges[n].low, ~ranges[n].low);
-            if (slots[n].ends & 2) found &= lane(of.least, slots[n].bytes).within(at, 0, ranges[n].high);
+            if (slots[n].ends & 1) found &= within(of.most, slots[n].bytes, at, ranges[n].low, ~ranges[n].low);
+            if (slots[n].ends & 2) found &= within(of.least, slots[n].bytes, at, 0, ranges[n].high);
         }
         return found;
     }
     uint64_t met(int64_t at, const Range *ranges) const {
         uint64_t found = ~uint64_t{0};
         for (int64_t n = 1; n < end(); n++)
-            found &= lane(slots[n].of_keys, slots[n].bytes).within(at, ranges[n].low, ranges[n].high - ranges[n].low);
+            found &= within(slots[n].of_keys, slots[n].bytes, at, ranges[n].low, ranges[n].high - ranges[n].low);
         return found;
     }
 };
-
-// Call `use` with the keys of the first slot, of their type, and with the other slots.
-template <typename F>
-inline void with_slots(const Slots &slots, F use) {
-    by_key(slots.slots[0].bytes, [&]<typename K>(const K *) {
-        const K *const keys = static_cast<const K *>(slots.slots[0].of_keys);
-        if (slots.count == 2 && slots.slots[0].bytes == slots.slots[1].bytes)
-            use(keys, Others<K>{slots.slots, slots.count});
-        else
-            use(keys, Others<uint8_t>{slots.slots, slots.count});
-    });
-}
 
 // What parts of probes take: where places begin, and in those the runs, (runs, 2) words, the tail and its end; what
 // each probe sees; the arrival place of each tuple.
@@ -387,7 +363,7 @@ inline int64_t search_part(int64_t number, RowsOut part_words, int64_t parts, in
     for (int64_t u = 0; u < in.count(); u++) near[u] = runs[2 * u];
     PartRows out{reinterpret_cast<int64_t *>(part.rows), part.size};
     part.compared = 0;
-    with_slots(slots, [&]<typename K>(const K *keys, auto others) {
+    const auto search = [&]<typename K, typename Other>(const K *keys, Others<Other> others) {
         const K *const first_keys = reinterpret_cast<const K *>(firsts);
         for (int64_t t = 0; t < n; t++) {
             const int64_t p = from + turns[t], s = start[p] - origin, e = end[p] - origin, before = out.at;
@@ -420,6 +396,13 @@ inline int64_t search_part(int64_t number, RowsOut part_words, int64_t parts, in
             counts[p] = out.at - before;
             part.compared += least_of(looked, e - s);
         }
+    };
+    by_key(slots.slots[0].bytes, [&]<typename K>(const K *) {
+        const K *const keys = static_cast<const K *>(slots.slots[0].of_keys);
+        if (slots.count == 2 && slots.slots[0].bytes == slots.slots[1].bytes)
+            search(keys, Others<K>{slots.slots, slots.count});
+        else
+            search(keys, Others<uint8_t>{slots.slots, slots.count});
     });
     part.count = out.at;
     part.fits = out.at <= out.size;
@@ -480,7 +463,8 @@ inline int64_t walk_part(int64_t number, RowsOut part_words, int64_t parts, int6
     const int64_t first = start[0] - origin, last = end[end.size - 1] - origin;
     for (int64_t t = 0; t < n; t++) met[from + t] = 0;
     part.compared = 0;
-    with_slots(slots, [&]<typename K>(const K *by, auto others) {
+    by_key(slots.slots[0].bytes, [&]<typename K>(const K *) {
+        const K *const by = static_cast<const K *>(slots.slots[0].of_keys);
         for (int64_t u = 0; n && u <= in.count(); u++) {
             const bool is_tail = u == in.count();
             int64_t begin = is_tail ? tail : runs[2 * u], until = is_tail ? used : runs[2 * u + 1];
@@ -499,10 +483,10 @@ inline int64_t walk_part(int64_t number, RowsOut part_words, int64_t parts, int6
                 if (i == n && !is_tail) break;  // keys rise
                 if (!is_tail && h % block == 0) {
                     bool is_beyond = false;
-                    for (int64_t m = 1; m < others.end(); m++) {
+                    for (int64_t m = 1; m < slots.count; m++) {
                         const Slot &slot = slots.slots[m];
-                        is_beyond |= others.lane(slot.levels[0].most, slot.bytes)[h / block] < low(m)[i] ||
-                                     others.lane(slot.levels[0].least, slot.bytes)[h / block] > high(m)[n - 1];
+                        is_beyond |= Lane{slot.levels[0].most, slot.bytes}[h / block] < low(m)[i] ||
+                                     Lane{slot.levels[0].least, slot.bytes}[h / block] > high(m)[n - 1];
                     }
                     if (is_beyond) {
                         h += block - 1;
@@ -510,14 +494,14 @@ inline int64_t walk_part(int64_t number, RowsOut part_words, int64_t parts, int6
                     }
                 }
                 int64_t t = i;
-                for (int64_t m = 1; m < others.end(); m++) {
-                    keys[m] = others.lane(slots.slots[m].of_keys, slots.slots[m].bytes)[h];
+                for (int64_t m = 1; m < slots.count; m++) {
+                    keys[m] = slots.slots[m].keys()[h];
                     if (t < n && high(m)[t] < keys[m]) t = first_reaching(high(m), t, n, keys[m]);
                 }
                 const int64_t row = int64_t{order[h]} + origin;
                 for (; t < n; t++) {
                     bool meets = low(0)[t] <= by[h];
-                    for (int64_t m = 1; m < others.end(); m++) meets &= low(m)[t] <= keys[m];
+                    for (int64_t m = 1; m < slots.count; m++) meets &= low(m)[t] <= keys[m];
                     if (!meets) break;
                     const int64_t p = probes[t];
                     const bool is_seen = row >= start[p] && row < end[p];

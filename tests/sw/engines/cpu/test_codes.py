@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu.block import Job, run_jobs
 from splitjoin.engines.cpu.codes import LaneCoder
+from splitjoin.engines.cpu.tasks import Job, run_jobs
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splitjoin.engines.compiled.handover import CALLED, INSIDE, LEAVING, make_board
-from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu.block import Block, Field, Job, run_jobs
+from splitjoin.engines.compiled.helpers import CALLED, INSIDE, LEAVING, Team, make_board
+from splitjoin.engines.cpu.tasks import Block, Field, Job, run_jobs
 from splitjoin.engines.loops import address_of
 from tests.support.interleaving import Steps, in_random_order, interleaved
 from tests.support.sampling import at_length

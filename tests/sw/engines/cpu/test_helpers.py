@@ -9,8 +9,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from splitjoin.engines.compiled.handover import CALLED, DISMISSED, LEAVING
-from splitjoin.engines.compiled.helpers import Team
+from splitjoin.engines.compiled.helpers import CALLED, DISMISSED, LEAVING, Team
 
 
 def test_results_are_in_the_order_of_the_items() -> None:

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from splitjoin.engines.compiled.handover import CALLED, INSIDE, make_board
-from splitjoin.engines.cpu.tickets import CONTROL
+from splitjoin.engines.compiled.helpers import CALLED, INSIDE, make_board
+from splitjoin.engines.cpu.tasks import CONTROL
 from tests.support.interleaving import Steps, in_random_order, interleaved
 from tests.support.sampling import at_length
 
 from .test_handover import FAULTS as HANDOVER
-from .test_tickets import FAULTS as TICKETS
+from .test_tasks import FAULTS as TICKETS
 
 #: What is planted in the source.
 FAULTS = {name: HANDOVER[name] for name in ("leave", "late")} | {name: TICKETS[name] for name in ("phases", "exchange")}

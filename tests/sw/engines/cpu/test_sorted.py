@@ -16,10 +16,10 @@ from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.compiled.store import Store
 from splitjoin.engines.cpu import CpuDevice, sorted_runs
 from splitjoin.engines.cpu.codes import LaneCoder
-from splitjoin.engines.cpu.runs import Runs
 from splitjoin.engines.cpu.search import ExpressionSearch, choose
 from splitjoin.engines.cpu.selectivity import SessionJob, measure
 from splitjoin.engines.cpu.session import CpuSession
+from splitjoin.engines.cpu.sorted_runs import Runs
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.loops import address_of, loops
 from splitjoin.engines.tuning import Tuning

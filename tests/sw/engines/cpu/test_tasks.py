@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu.tickets import PHASE, STOP, make_control, resume
+from splitjoin.engines.cpu.tasks import PHASE, STOP, make_control, resume
 from splitjoin.engines.loops import loops
 from tests.support.interleaving import Steps, in_random_order, interleaved
 from tests.support.sampling import at_length
