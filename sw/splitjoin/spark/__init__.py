@@ -5,29 +5,53 @@
 Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
 """
 
-from splitjoin.base.errors import ToolError
-from splitjoin.catalyst.jar import spark_jar
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
 
-try:
-    from .versions import check_version
+from splitjoin.base.errors import ToolError as _ToolError
 
-    check_version()
+if TYPE_CHECKING:
+    from splitjoin.catalyst.jar import spark_jar
+
     from .errors import task_error
-    from .explain import explain
+    from .explained import explain
     from .join import joined_with, stream_join
     from .metrics import JoinMetrics, Latencies
     from .null_values import with_null_values
     from .progress_log import ProgressLog
-    from .replay import replay
+    from .replayed import replay
     from .session import local_session
     from .sql import stream_sql
-except ModuleNotFoundError as error:
-    if error.name not in ("pyspark", "pandas"):
-        raise
-    raise ToolError(f"splitjoin.spark needs the Python package {error.name!r}, which is not installed; "
-                    f"pip install 'splitjoin[spark]'") from error
 
 __all__ = [
     "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "replay", "spark_jar",
     "stream_join", "stream_sql", "task_error", "with_null_values",
 ]
+
+#: The module of each name, imported when it is asked for: Spark's workers need none of them.
+_MODULES = {
+    "JoinMetrics": ".metrics", "Latencies": ".metrics", "ProgressLog": ".progress_log", "explain": ".explained",
+    "joined_with": ".join", "local_session": ".session", "replay": ".replayed", "spark_jar": "splitjoin.catalyst.jar",
+    "stream_join": ".join", "stream_sql": ".sql", "task_error": ".errors", "with_null_values": ".null_values",
+}
+
+
+def _imported(module: str) -> Any:
+    """A module that needs Spark."""
+    try:
+        return _import_module(module, __name__)
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "pandas"):
+            raise
+        raise _ToolError(f"splitjoin.spark needs the Python package {error.name!r}, which is not installed; "
+                         f"pip install 'splitjoin[spark]'") from error
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the API, imported when it is asked for."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, getattr(_imported(_MODULES[name]), name))
+
+
+_imported(".versions").check_version()

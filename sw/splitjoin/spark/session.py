@@ -87,6 +87,7 @@ def local_session(name: str, *, cores: int | None = None, log: Path | None = Non
     settings = {
         "spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1", "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "splitjoin.spark.daemon",  # imports splitjoin once for all workers
         # Spark starts Python workers by -m. They find the modules that this process finds, but none in the folder in
         # which it happens to run.
         **{f"spark.executorEnv.{name}": value for name, value in {**SAFE, "PYTHONPATH": python_path()}.items()},

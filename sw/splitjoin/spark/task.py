@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from splitjoin.base.errors import InputError, WindowOverflow
 from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
-from splitjoin.joins.sql import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.rows.output import OutputColumn
@@ -26,6 +25,9 @@ from .metrics import JoinMetrics
 from .resources import leased
 from .results import ResultRows
 from .text import WHICH
+
+if TYPE_CHECKING:
+    from splitjoin.joins.sql import Projection
 
 __all__ = ["HOME", "PARTITION", "STREAM", "TS", "Task"]
 

@@ -42,6 +42,8 @@ def spark(spark_log: Path) -> Iterator[SparkSession]:
     extension = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
                  "spark.splitjoin.sql.enabled": "false", "spark.splitjoin.sql.minComparisons": "0",
                  "spark.splitjoin.sql.rowsPerTask": "1",
+                 # Some tests have workers that lack splitjoin.
+                 "spark.python.daemon.module": "pyspark.daemon",
                  # Of the Connect server that test_connect.py starts: any free port.
                  "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
     session = local_session("splitjoin tests", cores=2, log=spark_log, config={**SETTINGS, **extension})
