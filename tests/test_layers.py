@@ -76,6 +76,7 @@ BY_NAME: dict[str, Callable[[], Iterable[str]]] = {
     "splitjoin.hls.api": lambda: ("splitjoin_hw.hls.component",),
     "splitjoin.lang.query": _table("splitjoin.lang.front_ends", "FRONT_ENDS"),
     "splitjoin.rows.exports": tuple,  # packages of others
+    "splitjoin.spark": lambda: {*_table("splitjoin.spark", "_MODULES")(), "splitjoin.spark.versions"},
     "splitjoin_hw.circuit": _components,
     "splitjoin_sim": lambda: ("splitjoin_sim.device", "splitjoin_sim.pysim"),
     "splitjoin_sim.build": _components,

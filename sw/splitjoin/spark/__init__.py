@@ -29,17 +29,18 @@ __all__ = [
 ]
 
 #: The module of each name, imported when it is asked for: Spark's workers need none of them.
-_MODULES = {
-    "JoinMetrics": ".metrics", "Latencies": ".metrics", "ProgressLog": ".progress_log", "explain": ".explained",
-    "joined_with": ".join", "local_session": ".session", "replay": ".replayed", "spark_jar": "splitjoin.catalyst.jar",
-    "stream_join": ".join", "stream_sql": ".sql", "task_error": ".errors", "with_null_values": ".null_values",
-}
+_MODULES = {name: f"splitjoin.{module}" for module, names in {
+    "catalyst.jar": "spark_jar", "spark.errors": "task_error", "spark.explained": "explain",
+    "spark.join": "joined_with stream_join", "spark.metrics": "JoinMetrics Latencies",
+    "spark.null_values": "with_null_values", "spark.progress_log": "ProgressLog", "spark.replayed": "replay",
+    "spark.session": "local_session", "spark.sql": "stream_sql",
+}.items() for name in names.split()}
 
 
 def _imported(module: str) -> Any:
     """A module that needs Spark."""
     try:
-        return _import_module(module, __name__)
+        return _import_module(module)
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "pandas"):
             raise
@@ -54,4 +55,4 @@ def __getattr__(name: str) -> Any:
     return globals().setdefault(name, getattr(_imported(_MODULES[name]), name))
 
 
-_imported(".versions").check_version()
+_imported("splitjoin.spark.versions").check_version()
