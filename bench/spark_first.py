@@ -1,7 +1,7 @@
 """The first join of a Spark session beside plain Spark's own: CPU time by part, and by the clock.
 
 Each case has a session, and so a JVM and Python workers, of its own; all come in turns. Plain Spark joins 20,000 rows
-with 20,000 by a band, splitjoin the same. Kernels are on the disk, as after `splitjoin warmup`.
+with 20,000 by a band, splitjoin the same.
 Run: python -m bench.spark_first
 """
 
