@@ -399,7 +399,8 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "scalejoin": "several sources", "states": "folding circuits", "costs": "predicted cells",
           "fold_units": "units that fold",
           "predicates": "conditions on circuits", "boards": "bitstreams",
-          "external": "external memory (a model)", "link": "the link", "link_states": "the link with states",
+          "external": "external memory (a model)", "memory": "windows in external memory",
+          "link": "the link", "link_states": "the link with states",
           "spark_rivals": "Flink", "spark_soak": "Spark's memory", "link_soak": "an hour of bad line",
           "link_schedules": "1,000 bad lines"}
 

@@ -136,3 +136,12 @@ def test_long_windows_beside_the_cpu_engine(log: int) -> None:
     r, s = (pa.table({name: rng.integers(0, 64 * window, window + window // 8, np.int32)}) for name in "xa")
     asked = query(r, s, "r.x - s.a between -63 and 63", rows=window)
     assert_conforms(run(SimDevice(memory="axi", contexts=64), asked, r, s), run(device("cpu"), asked, r, s), "total")
+
+
+def test_probes_that_find_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted, and leave in parts, the oldest first."""
+    monkeypatch.setattr("splitjoin.circuit.geometry.PASS_HITS", 2)
+    r, s = (pa.table({name: np.arange(6, dtype=np.int32) % 2}) for name in "xa")
+    asked = query(r, s, "abs(r.x - s.a) <= 1", "inner(2)")
+    assert_conforms(run(PysimDevice(capacity=64, memory="axi", contexts=2, external=SimulatedMemory(latency=1),
+                                    core="bucket"), asked, r, s), run(device("golden"), asked, r, s), "inner(2)")

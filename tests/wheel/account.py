@@ -130,6 +130,7 @@ subprocess.run(["splitjoin", "verilog", "--on", "abs(r.x - s.a) <= 10", "--schem
     "docs/architectures.md": (Run("circuits"),),
     "docs/hls.md": (Run("circuits"),),
     "docs/link.md": (Run("circuits"),),
+    "docs/external-windows.md": (Run("circuits"),),
     "docs/simulation.md": (Run("circuits"),),
     "docs/tuning.md": (Run("plain"),),
     "docs/cost.md": (Run("plain"),),

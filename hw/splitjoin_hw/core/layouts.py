@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from splitjoin.circuit.geometry import group_bits, position_bits
+from splitjoin.circuit.geometry import group_bits, position_bits, repeats
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
@@ -56,7 +56,10 @@ def batch_layout(config: Configuration) -> data.StructLayout:
 def found_layout(config: Configuration) -> data.StructLayout:
     """The outcome of one read: ``hits`` has bit ``probe · lanes + lane``; ``last``: it ends the batch's pass.
 
-    With an index, ``group`` is the offset of the tuple in the window; a scan needs none, as it reads in order.
+    With an index, ``group`` is the offset of the tuple in the window; a scan needs none, as it reads in order. Where
+    passes are repeated, ``more`` with ``last``: the probe's pass goes on with younger tuples. ``drop``: what the pass
+    has found so far is not to leave.
     """
     group = {"group": unsigned(group_bits(config))} if config.kind.has_index else {}
+    group |= {"more": unsigned(1), "drop": unsigned(1)} if repeats(config) else {}
     return data.StructLayout({"hits": unsigned(config.probes * config.lanes), "last": unsigned(1), **group})

@@ -23,6 +23,7 @@ from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..network.queue import Queue
 from .port import MemorySignature
+from .repetition import Repetition
 
 __all__ = ["Chaser"]
 
@@ -46,6 +47,9 @@ class Chaser(wiring.Component):
     Hits of a context wait in a list of their own until those of all earlier probes have left, so that a probe's hits
     leave together and probes in their order. A context whose list is full stands still until then. A probe whose bounds
     reach more buckets than are looked up reads the sub-window tuple by tuple.
+
+    The emitter turns a probe's hits round, and has room for `splitjoin.circuit.geometry.PASS_HITS`. A probe that finds
+    more of them is repeated: once to count its hits, and then for each part of so many, the oldest part first.
 
     A probe may find tuples that came after it, where a store has overtaken its look-up: they are passed over. The slots
     that a context may read are claimed by the oldest context's window, as later windows begin later.
@@ -97,7 +101,7 @@ class Chaser(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
-        c = _Contexts(m, config.contexts, self._fixed, self._state, position_bits(config))
+        c = _Contexts(m, config, self._fixed, self._state)
         m.submodules.next = following = Queue(self._next, max(16, config.contexts))
         m.d.sync += c.level.eq(c.level + c.allocated - c.leave)
         with m.If(c.allocated):
@@ -147,10 +151,11 @@ class Chaser(wiring.Component):
                       Signal(self._state, name="state1"))
         at = Mux(self.answer_valid, self.answer.number[:self._number], Mux(c.begin, c.begins, c.oldest))
         m.d.comb += [fixed_read.addr.eq(at), state_read.addr.eq(at)]
-        m.d.sync += [valid.eq(self.answer_valid | c.begin | c.resume), context.eq(at), word.eq(self.answer.data),
-                     cause.eq(Mux(self.answer_valid, Cause.ANSWER, Mux(c.begin, Cause.START, Cause.RESUME))),
+        m.d.sync += [valid.eq(self.answer_valid | c.begin | c.resume | c.repeat), context.eq(at),
+                     word.eq(self.answer.data), cause.eq(Mux(self.answer_valid, Cause.ANSWER, Mux(
+                         c.begin | c.repeat, Cause.START, Cause.RESUME))),
                      f.eq(fixed_read.data), s.eq(state_read.data)]
-        with m.If(c.resume):
+        with m.If(c.resume | c.repeat):
             m.d.sync += c.parked.bit_select(c.oldest, 1).eq(0)
 
         # First stage: the answer is compared, and advances its chain.
@@ -220,25 +225,31 @@ class Chaser(wiring.Component):
         match = Delays(m, matcher.match, "match").at(stages - config.stages)
         count_write, count_read = c.counts.write_port(), c.counts.read_port(domain="comb")
         hit_write, state_write, found = c.hits.write_port(), c.state.write_port(), Signal()
+        looks, reads = Signal(name="looks"), Signal(name="reads_on")
         count, room, kept = Signal(range(2 * HIT_LIST)), Signal(name="list_room"), Signal(self._state, name="kept")
+        hit, listed, stop, counting = c.repetition.on_hit(m, step.context == c.oldest, done & step.inside & match[0])
         m.d.comb += [
-            found.eq(done & step.inside & match[0]), count_read.addr.eq(step.context),
+            found.eq(hit & listed), count_read.addr.eq(step.context),
             count.eq(Mux(step.start, 0, count_read.data + found)), count_write.addr.eq(step.context),
             count_write.data.eq(count), count_write.en.eq(done),
             hit_write.addr.eq(Cat(count_read.data[:-1], step.context)), hit_write.data.eq(step.hit),
             hit_write.en.eq(found),
-            room.eq(~(count - Mux(step.context == c.oldest, c.taken, 0))[:len(count)][-1]),
+            room.eq(counting | ~(count - Mux(step.context == c.oldest, c.taken, 0))[:len(count)][-1]),
+            looks.eq(decision.looks & ~stop), reads.eq(decision.any & ~decision.looks & ~stop),
             kept.due.eq(step.due), kept.cursors.eq(step.cursors), kept.number.eq(decision.number),
             kept.head.eq(decision.looks), kept.two.eq(decision.two),
             state_write.addr.eq(step.context), state_write.data.eq(kept), state_write.en.eq(done),
-            following.i.valid.eq(done & (decision.looks | (decision.any & room))),
+            following.i.valid.eq(done & (looks | (reads & room))),
             following.i.p.context.eq(step.context), following.i.p.head.eq(decision.looks),
             following.i.p.at.eq(decision.at), self.compared.eq(done & step.inside),
         ]
         with m.If(done):
             m.d.sync += [c.begun.bit_select(step.context, 1).eq(1),
-                         c.parked.bit_select(step.context, 1).eq(~decision.looks & decision.any & ~room),
-                         c.finished.bit_select(step.context, 1).eq(~decision.looks & ~decision.any)]
+                         c.parked.bit_select(step.context, 1).eq(reads & ~room),
+                         c.finished.bit_select(step.context, 1).eq(~looks & ~reads)]
+        if c.repetition.made:
+            with m.If(done & step.start & (step.context == c.oldest)):
+                m.d.sync += c.repetition.due.eq(0)
 
     def _drain(self, m: Module, c: _Contexts) -> None:
         """Hands the hits of the oldest context to the emitter, and frees it."""
@@ -246,7 +257,9 @@ class Chaser(wiring.Component):
         wiring.connect(m, batches.o, wiring.flipped(self.batch))
         fixed_read, count_read, hit_read = (part.read_port(domain="comb") for part in (c.fixed, c.counts, c.hits))
         shown = data.View(self._fixed, fixed_read.data)
-        opened, live, drained, give = (Signal(name=name) for name in ("opened", "live", "drained", "give"))
+        opened, live, drained, give, ends = (Signal(name=name) for name in (
+            "opened", "live", "drained", "give", "ends"))
+        again = c.repetition
         of = {name: flags.bit_select(c.oldest, 1) for name, flags in (
             ("begun", c.begun), ("finished", c.finished), ("parked", c.parked))}
         m.d.comb += [
@@ -255,9 +268,15 @@ class Chaser(wiring.Component):
             self.scanning.eq(c.level != 0), self.position.eq(shown.start), live.eq((c.level != 0) & of["begun"]),
             batches.i.valid.eq(live & ~opened), batches.i.p.row.eq(shown.row), batches.i.p.flush.eq(shown.flush),
             batches.i.p.count.eq(shown.count), drained.eq(c.taken == count_read.data),
-            give.eq(opened & ~drained & self.room), c.leave.eq(opened & drained & of["finished"] & self.room),
-            c.resume.eq(opened & drained & of["parked"] & ~self.answer_valid & ~c.begin),
+            give.eq(opened & ~drained & self.room & ~again.holds),
+            ends.eq(opened & drained & of["finished"] & ~again.due), c.leave.eq(ends & self.room & again.last),
+            c.resume.eq(opened & drained & of["parked"] & ~again.due & ~self.answer_valid & ~c.begin),
         ]
+        again.drive(m, c, give, opened & ~drained, ends, (of["finished"] | of["parked"]), self.room,
+                    ~self.answer_valid & ~c.begin)
+        if again.made:
+            m.d.sync += [self.found.more.eq(again.part), self.found.drop.eq(again.drop)]
+
         with m.If(batches.i.valid & batches.i.ready):
             m.d.sync += opened.eq(1)
         with m.If(give):
@@ -265,7 +284,10 @@ class Chaser(wiring.Component):
         with m.If(c.leave):
             m.d.sync += [opened.eq(0), c.taken.eq(0), c.oldest.eq(c.oldest + 1),
                          c.begun.bit_select(c.oldest, 1).eq(0), c.finished.bit_select(c.oldest, 1).eq(0)]
-        m.d.sync += [self.found_valid.eq(give | c.leave), self.found.hits.eq(give), self.found.last.eq(c.leave),
+        with m.If(c.repeat):
+            m.d.sync += [c.taken.eq(0), c.finished.bit_select(c.oldest, 1).eq(0)]
+        m.d.sync += [self.found_valid.eq(give | c.leave | again.part | again.drop), self.found.hits.eq(give),
+                     self.found.last.eq(c.leave | again.part),
                      self.found.group.eq(hit_read.data)]
 
     def _ask(self, m: Module, following: Queue) -> None:
@@ -316,14 +338,16 @@ class _Contexts:
         fixed, state, counts, hits: Memories, of a row a context; ``hits`` has `HIT_LIST` of them.
         oldest, tail: The context whose hits leave, and the next one to be taken; ``level``: contexts in use.
         begins: The context whose first step is due.
-        begin, resume: The first step of that one, and a further step of the oldest, begin in this cycle.
+        begin, resume, repeat: The first step of that one, a further step, or anew the first one of the oldest, begin in
+            this cycle. ``repetition``: whether and why it is repeated.
         allocated, leave: A context is taken, and the oldest one is free again.
         begun, finished, parked: Contexts whose first step is done; that have read all; that wait for room in their
             list.
         taken: Hits of the oldest context that have left.
     """
 
-    def __init__(self, m: Module, k: int, fixed: Any, state: Any, position: int):
+    def __init__(self, m: Module, config: Configuration, fixed: Any, state: Any):
+        k, position = config.contexts, position_bits(config)
         bits = (k - 1).bit_length()
         m.submodules.fixed = self.fixed = memory.Memory(shape=Shape.cast(fixed).width, depth=k, init=[])
         m.submodules.state = self.state = memory.Memory(shape=Shape.cast(state).width, depth=k, init=[])
@@ -331,10 +355,11 @@ class _Contexts:
         m.submodules.hits = self.hits = memory.Memory(shape=position, depth=k * HIT_LIST, init=[])
         self.level = Signal(range(k + 1))
         self.oldest, self.tail, self.begins = (Signal(bits, name=name) for name in ("oldest", "tail", "begins"))
-        self.begin, self.resume, self.allocated, self.leave = (Signal(name=name) for name in (
-            "begin", "resume", "allocated", "leave"))
+        self.begin, self.resume, self.repeat, self.allocated, self.leave = (Signal(name=name) for name in (
+            "begin", "resume", "repeat", "allocated", "leave"))
         self.begun, self.finished, self.parked = (Signal(k, name=name) for name in ("begun", "finished", "parked"))
         self.taken = Signal(range(2 * HIT_LIST))
+        self.repetition = Repetition(config)
 
 
 def _lowest(bits: Value) -> Value:

@@ -15,12 +15,12 @@ from splitjoin.lang.schema import other_side
 
 from .wire import ROW_BITS, Configuration, Record
 
-__all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PROBE_GROUP", "QUOTA",
-           "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
+__all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PASS_HITS", "PROBE_GROUP",
+           "QUOTA", "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
            "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
            "in_flight", "levels", "links", "list_depth", "log_depth", "order_bits", "outcome_latency", "position_bits",
            "probe_groups", "probes_inside",
-           "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "root_ways",
+           "queued_body", "register_tree_depth", "register_tree_size", "repeats", "ring_rows", "root_ways",
            "sequence_depth", "sort_quota", "split", "stack_depth", "state_fifo_depth",
            "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits", "window_rows"]
 
@@ -297,6 +297,8 @@ def amount_bits(config: Configuration) -> int:
 PASSES = 4
 #: Capacity in items of the buffer between the list of results and a region's output.
 EMITTER_ITEMS = 16
+#: Matches of a probe that a region with external memory holds at once: with those in flight 2048 rows.
+PASS_HITS = 2000
 #: Least number of entries of a list of results.
 LISTED = 64
 #: Least number of sorted items of two batches: one block RAM of 36 bits a row.
@@ -342,8 +344,16 @@ def sort_quota(config: Configuration) -> int:
 
 
 def stack_depth(config: Configuration, latency: int) -> int:
-    """The same number for a region with an index: room for all matches of a pass, and for those in flight."""
-    return _listed(config.capacity + finds_under_way(latency) + 4)
+    """The same number for a region with an index: room for all matches of a pass, and for those in flight. With
+    external memory a pass that finds more than `PASS_HITS` is repeated.
+    """
+    matches = config.capacity if config.memory == "bram" else min(config.capacity, PASS_HITS)
+    return _listed(matches + finds_under_way(latency) + 4)
+
+
+def repeats(config: Configuration) -> bool:
+    """True if a pass may find more than the list of results has room for, and is repeated then."""
+    return config.memory != "bram" and config.capacity > PASS_HITS
 
 
 def _listed(least: int) -> int:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
+from splitjoin.base.memory import size_text
 from splitjoin.base.processors import processors
 from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, ordered_folder, stored_states
@@ -17,8 +18,10 @@ from splitjoin.circuit.deciding_pairs import check_decides, deciding_pairs
 from splitjoin.circuit.folding import FoldChoice
 from splitjoin.circuit.geometry import comparators, comparisons
 from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized
+from splitjoin.circuit.memory import LINE_BYTES, lines as memory_lines
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
+from splitjoin.circuit.tuner.memory import memory_formula
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.gpu.suits import is_expression, why_not
 from splitjoin.lang.ir import Expr, text
@@ -237,6 +240,16 @@ def _time(query: Query) -> str:
     return f"r.{query.time.r} and s.{query.time.s}, R before S where they are equal"
 
 
+def _memory(config: Configuration) -> str:
+    """The external memory of ``config`` in words, and the formula of its speed."""
+    size = size_text(memory_lines(config) * LINE_BYTES)
+    times = f"; event times stay in block RAM, {config.time_bits} bits a tuple" if config.time_bits else ""
+    return (f"{config.memory}: {size} beyond the circuit, in lines of {LINE_BYTES} bytes; {config.contexts} probes at "
+            f"once in each region{times}; with a latency of L cycles, I cycles a line and c candidates a probe, "
+            f"{memory_formula(config)} cycles a tuple, whatever the window's length; a probe of more cells reads the "
+            f"whole window, a line after the other")
+
+
 def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     cores = f"{config.cores} {plural(config.cores, 'core')}"
@@ -248,6 +261,8 @@ def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
            f"{trees}, {config.time_bits or 'no'} bits of time; {peak}")
     by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
     yield f"cores       {config.core}{by}; {plan.core.reason}"
+    if config.memory != "bram":
+        yield f"memory      {_memory(config)}"
     if config.tables:
         looked_up = [f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None]
         yield (f"tables      {', '.join(looked_up)} looked up in LUT RAM, which a batch's probes are written to before "

@@ -11,6 +11,7 @@ from ..wire import Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .emitter import emitter, stack_emitter
 from .folding import first_hits, folding_emitter, stored_states
+from .memory import chaser, store_unit
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
@@ -85,11 +86,18 @@ class IndexCost(CoreCost):
         """The cost of the logic that determines which buckets a probe reaches."""
 
     def parts(self, config: Configuration, side: str, family: Family, w: RegionWidths) -> dict[str, Resources]:
+        if config.memory != "bram":
+            return {"store unit": store_unit(config, side, family, w, self.address(config, side, family)),
+                    "chaser": chaser(config, side, family, w, self.reach(config, side, family)),
+                    "emitter": stack_emitter(config, family, w)}
         return {"index": _index(config, side, family, w, self.address(config, side, family)),
                 "prober": _prober(config, family, w, self.reach(config, side, family)),
                 "emitter": stack_emitter(config, family, w)}
 
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
+        if config.memory != "bram":
+            return (f"{config.contexts} probes at once in each of 2 regions, a candidate a line of memory; "
+                    f"{lut:,} {lut_name}, everything counted")
         return (f"a candidate in four cycles in each of {2 * config.cores} regions, and a tuple a cycle with a probe "
                 f"that reaches too far; {lut / config.cores:,.0f} {lut_name} a core, everything counted")
 

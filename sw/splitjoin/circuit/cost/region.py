@@ -40,7 +40,7 @@ def _storage(config: Configuration, side: str, family: Family, w: RegionWidths) 
     # The registers of the write port, which delay a write by a cycle.
     ff = width + w.rows + config.lanes
     ff += 17 + w.live + 2 * w.position + w.row + w.index + 2 * ROW_BITS + 2 * (count + 2) + count
-    rings = memory(family, width, 1 << w.rows) * config.lanes
+    rings = memory(family, width, 1 << w.rows) * config.lanes if config.memory == "bram" else Resources()
     if not config.time_bits:
         return Resources(lut=sums + logic, ff=ff) + rings
     ages = adder(family, config.time_bits, config.time_bits) + control(family, _CONTROL["timed storage"])

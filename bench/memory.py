@@ -1,0 +1,78 @@
+"""Cycles a tuple of circuits whose windows lie in external memory, simulated, beside the formula that predicts them.
+
+Circuits are simulated cycle by cycle; the memory is one of so many cycles of latency, and so many for each line.
+Which memory has which figures is said by each row: measured in LiteDRAM's simulation, or assumed.
+Run: python -m bench.memory
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from bench.record import Recorder, arguments
+from splitjoin.circuit.tuner.memory import memory_cycles
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR
+from splitjoin.engines.registry import device
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.memory import SimulatedMemory
+
+__all__ = ["main", "measure"]
+
+#: Name, latency and interval in cycles: where these are from.
+MEMORIES = {
+    "assumed: DDR4 behind an AXI port of a Zynq": (45, 1),
+    "LiteDRAM's simulation: DDR3, four ports": (24, 4),
+}
+#: Half of the band; keys are spread so that a tuple has two partners in the window.
+_REACH = 63
+BY = ("simulation by Verilator (bench/memory.py): a band with two partners a tuple, full windows by rows, both streams "
+      "alternating, all pairs equal to the CPU engine's")
+
+
+def measure(out: Recorder, log: int, contexts: int, name: str) -> None:
+    """One circuit: windows of 2^log tuples, behind the memory of this name."""
+    latency, interval = MEMORIES[name]
+    window, more = 2**log, max(2**11, 2**log // 32)
+    rng = np.random.default_rng(log)
+    r, s = (pa.table({column: rng.integers(0, 64 * window, window + more, np.int32)}) for column in "xa")
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window=f"ROWS {window}",
+                       on=f"r.x - s.a between -{_REACH} and {_REACH}")
+    whole = arrivals(query, r, s)
+    circuit = SimDevice(memory="axi", contexts=contexts, external=SimulatedMemory(latency=latency, interval=interval))
+    with circuit.open(query) as session, device("cpu").open(query) as engine:
+        found = []
+        for begin, end in ((0, window), (window, window + more)):
+            part = arrivals(query, r[begin:end], s[begin:end])
+            before = session.counters()
+            session.push(part)
+            found.append(session.poll())
+        found.append(session.flush())
+        after = session.counters()
+        engine.push(whole)
+        wanted = np.concatenate([engine.poll(), engine.flush()])
+    assert np.array_equal(*(np.sort(items[items["kind"] == PAIR], order=["r", "s"])[["r", "s"]]
+                            for items in (np.concatenate(found), wanted)))
+    cycles, candidates = ((after[key] - before[key]) / (2 * more) for key in ("cycles", "comparisons"))
+    predicted = memory_cycles(circuit.configuration(query), candidates, latency, interval)
+    out.add("memory_cycles", cycles, "cycles a tuple", {
+        "memory": name, "latency": latency, "interval": interval, "window": window, "contexts": contexts,
+        "candidates": round(candidates, 2), "predicted": round(predicted, 2)}, BY)
+
+
+def main() -> None:
+    """All windows and memories."""
+    quick = arguments(__doc__ or "").quick
+    out = Recorder("memory", quick=quick)
+    zynq, ports = MEMORIES
+    for log, contexts, name in [(11, 64, zynq)] if quick else [
+            (11, 64, zynq), (11, 64, ports), (17, 64, zynq)]:
+        measure(out, log, contexts, name)
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The speed of circuits whose windows lie in external memory, by a formula; `bench.memory` simulates them beside it."""
+
+from __future__ import annotations
+
+from ..memory import step_latency
+from ..wire import Configuration
+
+__all__ = ["memory_cycles", "memory_formula"]
+
+#: Lines that a store takes: the head of its bucket, the record, and the head again.
+_STORE_LINES = 3
+#: Cycles of a step from an answer of memory to the next read, beside those of the datapath.
+_STEP = 5
+#: How much longer than its own steps take a context is held, as contexts are freed in turn and a look-up that waits for
+#: a store holds up the reads behind it: fitted to 16.4 cycles with a latency of 45, K = 16 and windows of 2^11.
+_HELD = 1.9
+
+
+def memory_cycles(config: Configuration, candidates: float, latency: float, interval: float) -> float:
+    """Cycles a tuple under full load, where a line takes memory ``interval`` cycles, and comes ``latency`` cycles after
+    it was asked for. The length of the window has no part in it.
+
+    A tuple is stored, and is a probe that reads lines of heads and ``candidates`` one after the other. Either all lines
+    need more time, or the steps of the probes, K at once in each of both regions.
+    """
+    reads = _heads(config) + candidates
+    return max(interval * (_STORE_LINES + reads),
+               _HELD * (latency + step_latency(config) + _STEP) * reads / (2 * config.contexts))
+
+
+def memory_formula(config: Configuration) -> str:
+    """The formula of `memory_cycles` as text, with L for the latency, I for the interval, and c candidates."""
+    heads, step = _heads(config), step_latency(config) + _STEP
+    return (f"max(I × ({_STORE_LINES + heads:g} + c), {_HELD:g} × (L + {step}) × ({heads:g} + c) / "
+            f"{2 * config.contexts})")
+
+
+def _heads(config: Configuration) -> float:
+    """Lines of heads that a probe reads: the heads of neighbours share one three times out of four."""
+    return 1.0 if config.kind.lookups(config) == 1 else 1.25 * 2 ** (len(config.index) - 1)
