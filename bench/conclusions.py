@@ -390,6 +390,7 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "pairs_at_once": "pairs at once",
           "shared": "shared streams", "moves": "changes of a session", "multiway": "three streams",
           "whole_tables": "whole tables", "writings": "equivalent conditions", "table_threads": "their threads",
+          "joinbench": "joinbench",
           "large_files": "large files",
           "gpu": "GPU", "latency": "latency of a session", "soak": "an hour of it", "spark": "Spark",
           "spark_skew": "skew in Spark", "spark_sql": "plain Spark SQL", "spark_paths": "Spark's rows through Python",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import against, charts, conclusions, evaluation_pages, table_pages
+from bench import against, charts, conclusions, evaluation_pages, joinbench_pages, table_pages
 
 BENCH = Path(__file__).parent
 DOCS = BENCH.parent / "docs"
@@ -94,6 +94,9 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
     if "large_files" in files:
         page = DOCS / "tables.md"
         texts[page] = between(page, table_pages.large_files(files))
+    if "joinbench" in files:
+        page = DOCS / "joinbench.md"
+        texts[page] = between(page, joinbench_pages.section(files))
     return texts
 
 
@@ -118,6 +121,7 @@ def main() -> None:
         path.write_text(text, encoding="utf-8")
     charts.draw_all(files)
     evaluation_pages.draw(files)
+    joinbench_pages.draw(files)
     print(PAGE, FIGURES, against.draw(), sep="\n")
 
 
