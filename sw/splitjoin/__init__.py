@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         WindowError,
         WindowOverflow,
     )
+    from splitjoin.base.explanation import Explanation
     from splitjoin.circuit.tuner import Proposal, tune
     from splitjoin.joins.circuit_component import component
     from splitjoin.joins.explained import explain
@@ -64,8 +65,8 @@ if TYPE_CHECKING:
     from splitjoin.sessions.gate import ScaleGate
 
 # `open` is public too, but not here: a star import must not hide Python's own.
-__all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
-           "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
+__all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "Explanation", "InputError", "JoinResult",
+           "Limit", "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
            "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "Shedding", "SnapshotError",
            "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError",
            "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "drop_epochs", "explain",
@@ -80,6 +81,7 @@ _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoi
 _MODULES = {name: f"splitjoin.{module}" for module, names in {
     "base.errors": "BackPressure CapacityError DeviceError InputError OrderError PredicateError SchemaError "
                    "SnapshotError SplitJoinError StatementError ToolError UnsupportedError WindowError WindowOverflow",
+    "base.explanation": "Explanation",
     "circuit.tuner": "Proposal tune",
     "joins.circuit_component": "component",
     "joins.explained": "explain",

@@ -29,6 +29,7 @@ with quiet_interrupts():
     from .doctor import run_devices, run_doctor
     from .emulate import emulate_options, run_emulator
     from .options import (
+        EXPLANATION_FORMATS,
         circuit_options,
         input_options,
         kind_options,
@@ -117,7 +118,7 @@ def command_parser() -> argparse.ArgumentParser:
                                                               "appended (_r,_s)")
     input_options(join)
     run_options(join)
-    output_options(join)
+    output_options(join, explained=True)
     join.add_argument("--explain", action="store_true", help="run nothing, but say how the tables would be joined")
     join.add_argument("--analyze", action="store_true", help="join, but write nothing, and say how: the pairs looked "
                                                              "at beside the expected ones, and the time")
@@ -151,6 +152,8 @@ def command_parser() -> argparse.ArgumentParser:
     kind_options(what)
     circuit_options(what)
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
+    what.add_argument("--format", choices=EXPLANATION_FORMATS, help="of what is told: text, JSON, or a page of HTML "
+                                                                    "(text)")
     what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
                                                                          "(%(default)s)")
 

@@ -16,7 +16,15 @@ from splitjoin.tables import read_table
 from splitjoin.tables.schema_text import parse_schema
 
 from .design import check_design_file, take_design, write_design
-from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
+from .options import (
+    aggregate_argument,
+    circuit_arguments,
+    explanation_text,
+    kind_arguments,
+    pair,
+    window_argument,
+    window_or_default,
+)
 
 __all__ = ["circuit_query", "explain_circuit", "propose_circuit", "warn_that_pairs_leave"]
 
@@ -24,8 +32,9 @@ __all__ = ["circuit_query", "explain_circuit", "propose_circuit", "warn_that_pai
 def explain_circuit(args: argparse.Namespace) -> None:
     """Print how a query's condition maps onto a circuit."""
     query, options = circuit_query(args)
-    print(explain(query, **options, passes=args.passes, family=args.family,
-                  windowed=window_argument(args) is not None))
+    told = explain(query, **options, passes=args.passes, family=args.family,
+                   windowed=window_argument(args) is not None)
+    print(explanation_text(told, args.format))
 
 
 def propose_circuit(args: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from splitjoin.base.errors import SchemaError, WindowError
+from splitjoin.base.explanation import Explanation
 from splitjoin.circuit.architectures import ARCHITECTURES
 from splitjoin.circuit.parameters import CircuitParameters, declared, offered
 from splitjoin.engines.registry import DEVICES
@@ -15,9 +16,15 @@ from splitjoin.lang.windows import closed_windows
 from splitjoin.tables.schema_text import parse_schema
 from splitjoin.tables.stated import Stated
 
-__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "input_options",
-           "kind_arguments", "kind_options", "output_options", "pair", "partner_options", "query_options",
-           "run_options", "schema_options", "sort_option", "stated_columns", "window_argument", "window_or_default"]
+from .pipes import FORMATS
+
+__all__ = ["EXPLANATION_FORMATS", "aggregate_argument", "circuit_arguments", "circuit_options", "device_spec",
+           "explanation_text", "hertz", "input_options", "kind_arguments", "kind_options", "output_options", "pair",
+           "partner_options", "query_options", "run_options", "schema_options", "sort_option", "stated_columns",
+           "window_argument", "window_or_default"]
+
+#: Forms of an explanation.
+EXPLANATION_FORMATS = ("text", "json", "html")
 
 #: Digits that a frequency may have.
 _DIGITS = 12
@@ -141,12 +148,20 @@ def hertz(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number of Hz above 0, such as 13000000 or 13e6, not {text!r}")
 
 
-def output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of where the result goes; the command checks that it goes anywhere."""
+def output_options(parser: argparse.ArgumentParser, *, explained: bool = False) -> None:
+    """Add the options of where the result goes; the command checks that it goes anywhere. ``explained``: whether
+    ``--format`` is that of an explanation, too.
+    """
     parser.add_argument("-o", "--output", metavar="OUT",
                         help="the result: a .parquet, .csv or .arrow file, or - for standard output")
-    parser.add_argument("--format", choices=("arrow", "csv"),
-                        help="of standard output: an Arrow IPC stream, or CSV (arrow)")
+    parser.add_argument("--format", choices=FORMATS + (EXPLANATION_FORMATS if explained else ()),
+                        help="of standard output: an Arrow IPC stream, or CSV (arrow)" + (
+                            "; of --explain and --analyze: text, JSON, or a page of HTML (text)" if explained else ""))
+
+
+def explanation_text(told: Explanation, form: str | None) -> str:
+    """``told`` in a form of `EXPLANATION_FORMATS`, or as text."""
+    return told.to_json(indent=2) if form == "json" else told.html() if form == "html" else str(told)
 
 
 def device_spec(text: str) -> str:

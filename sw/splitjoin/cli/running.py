@@ -10,6 +10,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, OptionError, SchemaError
+from splitjoin.base.explanation import Explanation
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.engines.device import Device
 from splitjoin.engines.effectiveness import effectiveness_text
@@ -25,15 +26,17 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables.schema_text import parse_schema
 
 from .options import (
+    EXPLANATION_FORMATS,
     aggregate_argument,
     circuit_arguments,
+    explanation_text,
     kind_arguments,
     pair,
     stated_columns,
     window_argument,
     window_or_default,
 )
-from .pipes import STANDARD, check_schema, check_target, once, read_source, reporting, write_target
+from .pipes import FORMATS, STANDARD, check_schema, check_target, once, read_source, reporting, write_target
 
 __all__ = ["run_join", "run_sql"]
 
@@ -46,12 +49,16 @@ def run_join(args: argparse.Namespace) -> None:
     ``--explain`` or ``--analyze``, only print how the tables are joined.
     """
     if args.run is run_join and (args.explain or args.analyze):
-        if args.output is not None or args.format is not None:
-            raise OptionError("--explain and --analyze write no rows; leave -o and --format out")
+        if args.output is not None or args.format in FORMATS:
+            raise OptionError("--explain and --analyze write no rows; leave -o out, and --format, or write one of "
+                              f"{', '.join(EXPLANATION_FORMATS)}")
         if args.explain and args.analyze:
             raise OptionError("--explain runs nothing, and --analyze runs the join; leave one of them out")
-        print(_explained(args))
+        print(explanation_text(_explained(args), args.format))
         return
+    if args.format in EXPLANATION_FORMATS:
+        raise OptionError(f"--format {args.format} is for --explain and --analyze; a result has the formats "
+                          f"{' and '.join(FORMATS)}")
     if args.output is None:
         raise SchemaError("the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - for standard output; or "
                           "write --explain to see what would be done")
@@ -185,8 +192,8 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
                 **_arguments(args))
 
 
-def _explained(args: argparse.Namespace) -> str:
-    """The text of `splitjoin.explain` for the tables and options of ``join``."""
+def _explained(args: argparse.Namespace) -> Explanation:
+    """The explanation by `splitjoin.explain` of the tables and options of ``join``."""
     r, s, names = _sources(args)
     return explain(r, s, analyze=args.analyze, window=window_argument(args), time=pair(args, "time"), **names,
                    device=_device(args), aggregate=aggregate_argument(args), **_arguments(args))

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
+from splitjoin.base.explanation import Explanation
 from splitjoin.base.memory import size_text
 from splitjoin.base.processors import processors
 from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
@@ -39,8 +40,8 @@ _MOST_LINES, _MOST_CHARACTERS = 64, 4096
 
 
 def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
-            family: str = "ecp5", windowed: bool = True, **options: Any) -> str:
-    """Explain, as text, the mapping of ``query`` onto a circuit, or the reason why there is none.
+            family: str = "ecp5", windowed: bool = True, **options: Any) -> Explanation:
+    """Explain the mapping of ``query`` onto a circuit, or the reason why there is none.
 
     Of a condition with many tests, only the first lines of each kind are shown, and how many there are.
 
@@ -106,7 +107,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         config = configure(query, plan, chosen, folding, first_hits=few is not None and few.first)
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
-        return "\n".join(_shortened([*lines, "circuits    no: " + str(error), *others]))
+        return Explanation(_shortened([*lines, "circuits    no: " + str(error), *others]))
     if plan.residual is not None:
         lines.append(f"candidates  take {-(-config.item_record.width // 8)} bytes each on the link, whether the host "
                      f"keeps them or not")
@@ -116,7 +117,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
                *cost_lines(config, family)]
     if not windowed and chosen == CircuitParameters():  # whole tables: nobody asks for a circuit
         circuit = ["circuits    yes; with a window, or an option such as cores, their parts and cost are shown here"]
-    return "\n".join(_shortened([*lines, *circuit, *others]))
+    return Explanation(_shortened([*lines, *circuit, *others]))
 
 
 def _windows(query: Query, windowed: bool) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from splitjoin.base.errors import OptionError, plural
+from splitjoin.base.explanation import Explanation, Fact
 from splitjoin.base.memory import size_text
 from splitjoin.engines.device import TableWay, listening
 from splitjoin.engines.registry import argument_names
@@ -25,7 +27,7 @@ class _Known(Exception):
     """The way is known: the join need not go on."""
 
 
-def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **arguments: Any) -> str:
+def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **arguments: Any) -> Explanation:
     """Tell how `join` joins two tables: the way, how many threads share it and why, and how many pairs it is expected
     to look at. Or tell how a `Query` maps onto the engines, and onto a circuit and its resources.
 
@@ -40,7 +42,8 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
             parameters of a circuit, such as ``cores=8``.
 
     Returns:
-        A line for each of the things told, which begins with its name.
+        An `Explanation`, which prints as a line for each of the things told, which begins with its name, and shows bars
+        of the pairs in notebooks. It has ``to_dict()``, ``to_json()`` and ``html()``.
 
     Raises:
         SplitJoinError: As of `join`; for a query, with parameters that no circuit can have.
@@ -71,26 +74,36 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
             result = join(r, s, **arguments)
         seconds = time.process_time() - started
     except _Known:
-        return "\n".join(_lines(begun[-1]))
-    counted = f"{result.counters['candidates']:,} looked at" if "candidates" in result.counters else ""
-    given_up = [line for way in begun[:-1] for line in _lines(way, "given up: more than expected, or than fit")]
-    return "\n".join([*given_up, *_lines(begun[-1], counted), *_outcome(result, begun[-1], seconds)])
+        return Explanation(_facts(begun[-1]))
+    given_up = [fact for way in begun[:-1] for fact in _facts(way, "given up: more than expected, or than fit")]
+    return Explanation([*given_up, *_facts(begun[-1], counters=result.counters),
+                        *_outcome(result, begun[-1], seconds)])
 
 
-def _lines(way: TableWay, counted: str = "") -> Iterator[str]:
-    """The lines for a way; ``counted``: the text behind the number of expected candidates."""
-    yield f"way         {way.plan}"
+def _facts(way: TableWay, end: str = "", counters: Mapping[str, int] = MappingProxyType({})) -> Iterator[Fact]:
+    """The facts of a way. ``end``: how it ended, told behind the number of expected candidates; ``counters``: those of
+    the result that it found.
+    """
+    yield Fact("way", way.plan)
     if way.threads:
-        yield f"threads     {way.threads}"
-    expected = "" if way.candidates is None else f"about {way.candidates:,.0f} pairs expected"
-    if expected or counted:
-        yield f"candidates  {'; '.join(filter(None, [expected, counted]))}"
+        yield Fact("threads", way.threads)
+    figures: dict[str, float] = {}
+    if way.candidates is not None:
+        figures["expected"] = float(way.candidates)
+    if "candidates" in counters:
+        figures["counted"] = counters["candidates"]
+    said = [f"about {figures['expected']:,.0f} pairs expected"] if "expected" in figures else []
+    said += [f"{figures['counted']:,} looked at"] if "counted" in figures else []
+    if "comparisons" in counters and figures:
+        figures["of"] = counters["comparisons"]
+    if said or end:
+        yield Fact("candidates", "; ".join(filter(None, [*said, end])), figures=figures)
 
 
-def _outcome(result: JoinResult, way: TableWay, seconds: float) -> Iterator[str]:
-    """The lines for a ``result`` that was found in a ``way``: the engine where that is another, rows, size and time."""
+def _outcome(result: JoinResult, way: TableWay, seconds: float) -> Iterator[Fact]:
+    """The facts of a ``result`` that was found in a ``way``: the engine where that is another, rows, size and time."""
     if result.plan and result.plan != way.plan:
-        yield f"engine      {result.plan}"
-    rows = result.num_rows
-    yield f"rows        {rows:,} {plural(rows, 'row')}, {size_text(result.table.nbytes)}"
-    yield f"took        {seconds:.3f} s of CPU time, with reading both tables"
+        yield Fact("engine", result.plan)
+    rows, size = result.num_rows, result.table.nbytes
+    yield Fact("rows", f"{rows:,} {plural(rows, 'row')}, {size_text(size)}", figures={"counted": rows, "bytes": size})
+    yield Fact("took", f"{seconds:.3f} s of CPU time, with reading both tables", figures={"cpu_seconds": seconds})

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
+from splitjoin.base.explanation import Explanation, Fact
 from splitjoin.engines.device import Device, Fault, Items
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
@@ -230,12 +231,12 @@ class ReadingSession(ResultReader, Generic[Results]):
         with self._lock:
             return self._pipeline.counters()
 
-    def plan(self) -> str:
+    def plan(self) -> Explanation:
         """The way in which rows are found at present, and how many threads share the work, and why, in words; empty
         where the device has no choice, and after it failed.
         """
         with self._lock:
-            return self._pipeline.plan()
+            return Explanation([Fact("", self._pipeline.plan())])
 
     @property
     def effectiveness(self) -> float | None:

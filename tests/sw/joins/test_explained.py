@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -26,7 +27,7 @@ def tables() -> tuple[pa.Table, pa.Table]:
             pa.table({"t": np.arange(ROWS), "a": random.integers(0, ROWS, ROWS), "k": random.integers(0, 9, ROWS)}))
 
 
-def told(text: str) -> dict[str, str]:
+def told(text: splitjoin.Explanation) -> dict[str, str]:
     """The lines by name."""
     return {line.split()[0]: line.split(maxsplit=1)[1] for line in text.splitlines()}
 
@@ -106,8 +107,20 @@ def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert "looked at" not in capsys.readouterr().out
     assert main([*join, "--analyze"]) == DONE
     assert "looked at" in capsys.readouterr().out
+    assert main([*join, "--analyze", "--format", "json"]) == DONE
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    assert [fact["name"] for fact in facts] == ["way", "threads", "candidates", "rows", "took"]
+    assert main([*join, "--explain", "--format", "html"]) == DONE
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    assert main([*join, "--explain", "--format", "csv"]) == USAGE
+    assert "or write one of text, json, html" in capsys.readouterr().err
+    assert main([*join, "-o", "-", "--format", "html"]) == USAGE
+    assert "--format html is for --explain and --analyze" in capsys.readouterr().err
+    schemas = ["--schema-r", "x:int32", "--schema-s", "a:int32"]
+    assert main(["explain", *schemas, "--on", "r.x = s.a", "--format", "json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["facts"][0]["name"] == "condition"
     assert main([*join, "--explain", "-o", "x.csv"]) == USAGE
-    assert "leave -o and --format out" in capsys.readouterr().err
+    assert "leave -o out" in capsys.readouterr().err
     assert main([*join, "--explain", "--analyze"]) == USAGE
     assert "leave one of them out" in capsys.readouterr().err
     with pytest.raises(SystemExit):

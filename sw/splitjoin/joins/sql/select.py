@@ -240,7 +240,7 @@ class Select:
         from ..explain import explain  # here, as it imports circuits and their cost
 
         lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
-        return "\n".join([*lines, explain(self.query, windowed=windowed, **options)])
+        return "\n".join([*lines, str(explain(self.query, windowed=windowed, **options))])
 
     def _uses(self, side: Side) -> dict[str, list[str]]:
         """The columns of stream ``side`` that are needed, each with its uses."""
