@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -313,15 +314,20 @@ def _finished(folder: Path) -> int:
 
 
 def _workers(job: int) -> list[int]:
-    """The Python workers of the job: the children of PySpark's daemon."""
+    """The Python workers of the job: the children of their daemon."""
     children = _children()
     found, todo = [], [job]
     while todo:
         one = todo.pop()
         todo += children.get(one, [])
-        if "pyspark.daemon" in _command(one):
-            found += [c for c in children.get(one, []) if "pyspark.daemon" in _command(c)]
+        if _is_daemon(one):
+            found += [c for c in children.get(one, []) if _is_daemon(c)]
     return found
+
+
+def _is_daemon(process: int) -> bool:
+    """True for the daemon of Python workers, PySpark's or `splitjoin.spark.daemon`, and for workers, its copies."""
+    return re.search(r"\b(pyspark|splitjoin\.spark)\.daemon\b", _command(process)) is not None
 
 
 def _killed(process: int) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import gc
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from splitjoin.base.threads import monotonic
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.link.daemon.client import DaemonSession
 from splitjoin.link.daemon.leases import Leases
@@ -149,3 +151,24 @@ def _made(path: Path) -> Iterator[int]:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="threading" | "queue" as module), attr=name)) if (
                     module in modules and name[0].isupper()):
                 yield node.lineno
+
+
+def test_threads_that_are_none_of_the_schedule_do_not_move_its_clock() -> None:
+    """As an earlier test may have left them: they look at the clock whenever the system lets them."""
+    left = threading.Event()
+
+    def look() -> None:
+        while not left.is_set():
+            monotonic()
+
+    foreign = threading.Thread(target=look)
+    foreign.start()
+    times = []
+    try:
+        for _ in range(2):
+            scheduler = Scheduler(1)
+            scheduler.run(lambda scheduler=scheduler: times.append([scheduler.monotonic() for _ in range(2000)]))  # type: ignore[misc]  # of defaults
+    finally:
+        left.set()
+        foreign.join()
+    assert times[0] == times[1]

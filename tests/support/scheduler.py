@@ -7,6 +7,7 @@ import queue
 import random
 import sys
 import threading
+import time
 import traceback
 import types
 from collections import deque
@@ -88,13 +89,22 @@ class Scheduler(System):
     # --- What product code gets of `splitjoin.base.threads`.
 
     def monotonic(self) -> float:
-        """The time of the schedule."""
+        """The time of the schedule; for threads that an earlier test has left, that of the system."""
+        if self._is_foreign():
+            return time.monotonic()
         self.now += self._tick
         return self.now
 
     def sleep(self, seconds: float) -> None:
         """Let the others run, and time pass."""
-        self.wait(lambda: False, seconds)
+        if self._is_foreign():
+            time.sleep(seconds)
+        else:
+            self.wait(lambda: False, seconds)
+
+    def _is_foreign(self) -> bool:
+        """True if the thread that calls is none of the schedule, so that it must not move the schedule's clock."""
+        return self._current is None or self._current.thread is not threading.current_thread()
 
     # --- The schedule.
 

@@ -140,7 +140,7 @@ def test_explain_says_what_can_run(on: str, said: str) -> None:
                          "or 'threads', not 'fast'"),
     ({"threads": 0}, "threads must be a number from 1 to 256, or 'auto' for as many as pay, not 0"),
     ({"threads": True}, "not True"), ({"threads": 2.0}, "not 2.0"),
-    ({"engine": "threads", "architecture": "ring"}, "architecture must be 'splitjoin', 'celljoin', 'handshake', "),
+    ({"engine": "threads", "architecture": "ring"}, "architecture must be 'splitjoin', 'celljoin', 'scalejoin', "),
     ({"architecture": "celljoin"}, "architecture='celljoin' is of engine='threads', but the engine is 'auto'; give "),
     ({"prefilter": 1}, "prefilter must be True or False, not 1"),
 ])

@@ -307,7 +307,8 @@ def run(name: str, on: str, where: str, items: str, device: str | Device) -> lis
     ({"r": R}, "the table 's' of the statement is not given; its rows are given under its name, such as s=…, but given "
                "were 'r'"),
     ({"r": R, "s": S, "t": S}, "'t' is given, but the statement has no such table; its tables are r and s, "
-                                "and the device 'cpu' has the options engine, threads, prefilter, tuning"),
+                                "and the device 'cpu' has the options engine, threads, prefilter, tuning, "
+                                "architecture"),
     ({"r": R, "s": S.schema}, "the tables must be given as rows both, or as schemas both, but 's' is a schema"),
     ({"r": R, "s": [1]}, "stream s must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
                          "offer __arrow_c_stream__, not list"),
