@@ -4,13 +4,16 @@ back: ordered categories as its ENUMs, integers of 128 bits and bit strings as w
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -45,31 +48,88 @@ _ALLOWED = frozenset(("generate_series", "histogram", "histogram_values", "icu_c
 #: The key of the metadata of a field that DuckDB has as another type than what Arrow has; and these types.
 _KEY, _THERE = b"splitjoin.duckdb", ("hugeint", "uhugeint", "bit")
 Categories = tuple[str, ...]
+#: A condition on DuckDB's list of functions → their names.
+_FUNCTIONS: dict[str, frozenset[str]] = {}
+
+
+@dataclass(frozen=True)
+class _Database:
+    """A database of DuckDB, its folder for what does not fit into memory, and what closes both."""
+
+    db: Any
+    folder: str
+    made: os.stat_result
+    closed: contextlib.ExitStack
+
+    def has_folder(self) -> bool:
+        """True if the folder is still there, this user's alone: systems clear those of temporary files."""
+        try:
+            now = os.lstat(self.folder)
+        except FileNotFoundError:
+            return False
+        return (now.st_mode, now.st_uid) == (self.made.st_mode, self.made.st_uid)
+
+
+#: At most one database that no statement uses now: to open one takes as long as many a join.
+_IDLE: list[_Database] = []
 
 
 @contextlib.contextmanager
 def connection() -> Iterator[Any]:
     """A database of DuckDB in memory, that has UTC for its zone and reads no files. It takes the memory that joins may
-    take, and then a folder of its own, which goes with it.
+    take, and then a folder of its own. Nothing that a statement leaves in it, tables or settings, is there for another
+    one.
     """
+    try:
+        found = _IDLE.pop()
+    except IndexError:
+        found = _opened()
+    if not found.has_folder():
+        found.closed.close()
+        found = _opened()
+    with contextlib.ExitStack() as failed:
+        failed.push(found.closed)  # behind an error, nobody knows what it is fit for
+        if (free := available_memory()) < sys.maxsize:
+            found.db.execute(f"SET memory_limit = '{max(free, _LEAST)} B'")
+        with found.db.cursor() as session:  # which has variables and seeds of its own
+            yield session
+        for (name,) in found.db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
+            found.db.execute(f"DROP VIEW {quoted(name)}")
+        if not _IDLE:
+            failed.pop_all()
+            _IDLE.append(found)
+
+
+def _opened() -> _Database:
     try:
         duckdb = importlib.import_module("duckdb")
     except ModuleNotFoundError as error:
         raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
                         "pip install duckdb") from error
-    config = {"enable_external_access": "false"}
-    if (free := available_memory()) < sys.maxsize:
-        config["memory_limit"] = f"{max(free, _LEAST)} B"
-    with TemporaryDirectory(prefix="splitjoin-") as folder, duckdb.connect(config={
-            **config, "temp_directory": folder}) as db:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory(prefix="splitjoin-"))
+        db = stack.enter_context(duckdb.connect(config={"enable_external_access": "false", "temp_directory": folder}))
         db.execute("SET TimeZone = 'UTC'")
+        db.execute("SET allowed_configs = ['memory_limit']")  # the one that the lock leaves open
         db.execute("SET lock_configuration = true")
-        yield db
+        return _Database(db, folder, os.lstat(folder), stack.pop_all())
+
+
+def close_idle() -> None:
+    """Close the database that no statement uses now."""
+    while _IDLE:
+        _IDLE.pop().closed.close()
+
+
+# A process that is forked has none of its threads; at the end, the folder goes.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=close_idle)
+atexit.register(close_idle)
 
 
 def check_table_functions(db: Any, text: str) -> None:
     """Raise `InputError` for a table function in ``text``, DuckDB's SQL, that does more than give rows."""
-    if _refused().search(text) is None:  # to read the text takes longer
+    if _refused(db).search(text) is None:  # to read the text takes longer
         return
     ((found,),) = db.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
     for name in _called(json.loads(found)):
@@ -80,14 +140,18 @@ def check_table_functions(db: Any, text: str) -> None:
                                     "leave it out"))
 
 
-@cache
-def _refused() -> re.Pattern[str]:
-    """The names of the table functions that are not allowed, as words."""
-    with importlib.import_module("duckdb").connect() as db:
-        found = db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
-                           "WHERE function_type IN ('table', 'table_macro')").fetchall()
-    names = sorted({name.lower() for (name,) in found} - _ALLOWED)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+def _functions(db: Any, which: str) -> frozenset[str]:
+    """The functions of DuckDB for which the condition ``which`` on their list holds: the same ones in all databases."""
+    if which not in _FUNCTIONS:
+        _FUNCTIONS[which] = frozenset(name for (name,) in db.execute(
+            f"SELECT DISTINCT function_name FROM duckdb_functions() WHERE {which}").fetchall())
+    return _FUNCTIONS[which]
+
+
+def _refused(db: Any) -> re.Pattern[str]:
+    """The names of the table functions that are not allowed, as words; `re` keeps what it has compiled."""
+    names = {name.lower() for name in _functions(db, "function_type IN ('table', 'table_macro')")} - _ALLOWED
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b", re.IGNORECASE)
 
 
 def _called(tree: Any) -> Iterator[str]:
@@ -179,23 +243,16 @@ def row_of_nulls(like: pa.Schema | pa.Table) -> pa.Table:
 
 def check_constant(db: Any, tree: Any) -> None:
     """Raise `PredicateError` for a function in ``tree`` that has other values at other times, such as random()."""
-    changing = _changing(db)
+    changing = _functions(db, "stability <> 'CONSISTENT'")
     for call in tree.find_all(exp.Func):
         names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
         if any(name.lower() in changing for name in names):
             raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
 
 
-def aggregate_names(db: Any) -> set[str]:
+def aggregate_names(db: Any) -> frozenset[str]:
     """The functions of DuckDB that give one value of several rows."""
-    return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
-                                           "WHERE function_type = 'aggregate'").fetchall()}
-
-
-def _changing(db: Any) -> set[str]:
-    """The functions of DuckDB that give other values at other times."""
-    return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
-                                           "WHERE stability <> 'CONSISTENT'").fetchall()}
+    return _functions(db, "function_type = 'aggregate'")
 
 
 def create_view(db: Any, name: str, table: pa.Table, text: str) -> None:

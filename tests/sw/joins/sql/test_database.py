@@ -2,29 +2,96 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import splitjoin
 from splitjoin.base.errors import InputError
 from splitjoin.joins.sql import database
-from splitjoin.joins.sql.database import connection
+from splitjoin.joins.sql.database import ask, close_idle, connection
 
 A, B = pa.table({"x": [1, 2, 3]}), pa.table({"y": [2, 3]})
 
 
+@pytest.fixture
+def no_idle() -> Iterator[None]:
+    """Closes the database that is kept, before and behind the test."""
+    close_idle()
+    yield
+    close_idle()
+
+
+def _settings(db: Any) -> dict[str, str]:
+    return dict(db.execute("SELECT name, value FROM duckdb_settings() WHERE name IN "
+                           "('memory_limit', 'temp_directory', 'lock_configuration')").fetchall())
+
+
+@pytest.mark.usefixtures("no_idle")
 def test_its_memory_is_what_joins_may_take_and_its_folder_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "available_memory", lambda: 300 * 2**20)
-    with connection() as db:
-        found = dict(db.execute("SELECT name, value FROM duckdb_settings() WHERE name IN "
-                                "('memory_limit', 'temp_directory', 'lock_configuration')").fetchall())
-        assert (found["memory_limit"], found["lock_configuration"]) == ("300.0 MiB", "true")
-        folder = Path(found["temp_directory"])
-        assert folder.stat().st_mode & 0o777 == 0o700
-        assert folder.is_absolute()
+    for mib in (300, 200):  # of another database, and of the one that is kept
+        monkeypatch.setattr(database, "available_memory", lambda mib=mib: mib * 2**20)
+        with connection() as db:
+            found = _settings(db)
+            assert (found["memory_limit"], found["lock_configuration"]) == (f"{mib}.0 MiB", "true")
+            folder = Path(found["temp_directory"])
+            assert folder.stat().st_mode & 0o777 == 0o700
+            assert folder.is_absolute()
+            with pytest.raises(duckdb.InvalidInputException, match="configuration has been locked"):
+                db.execute("SET threads = 1")
+    close_idle()
     assert not folder.exists()
+
+
+@pytest.mark.usefixtures("no_idle")
+def test_a_database_is_kept_without_what_a_statement_left_in_it() -> None:
+    rows = pa.table({"x": [1]})
+    with connection() as db:
+        ask(db, 'SELECT * FROM "a ""table"', {'a "table': rows})
+        db.execute("SET VARIABLE secret = 1")
+        db.execute("CREATE TEMP TABLE own AS SELECT 1")
+        folder = _settings(db)["temp_directory"]
+    held = weakref.ref(rows)
+    del rows
+    gc.collect()
+    assert held() is None
+    with connection() as db, connection() as other:
+        assert [_settings(one)["temp_directory"] == folder for one in (db, other)] == [True, False]
+        assert db.execute("SELECT getvariable('secret')").fetchall() == [(None,)]
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == []
+    assert len(database._IDLE) == 1
+
+
+@pytest.mark.usefixtures("no_idle")
+def test_a_database_is_not_kept_behind_an_error_nor_without_its_folder() -> None:
+    with pytest.raises(InputError), connection() as db:
+        ask(db, "SELECT CAST(x AS INTEGER) FROM t", {"t": pa.table({"x": ["a"]})})
+    assert database._IDLE == []
+    with connection() as db:
+        folder = Path(_settings(db)["temp_directory"])
+    folder.rmdir()
+    folder.mkdir(0o755)  # by somebody else
+    with connection() as db:
+        assert _settings(db)["temp_directory"] != str(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.usefixtures("no_idle")
+def test_a_forked_process_has_no_database_whose_threads_it_lacks() -> None:
+    with connection():
+        pass
+    assert len(database._IDLE) == 1
+    if (child := os.fork()) == 0:
+        os._exit(len(database._IDLE))
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_nothing_is_left_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

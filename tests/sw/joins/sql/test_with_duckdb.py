@@ -16,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import InputError, PredicateError, StatementError
 from splitjoin.joins.sql import explain_sql
+from splitjoin.joins.sql.database import close_idle
 from tests.support.databases import database, wanted
 from tests.support.sampling import examples
 
@@ -303,6 +304,7 @@ def test_a_table_that_is_not_named() -> None:
 
 
 def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_idle()
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(StatementError, match=r"DISTINCT is not supported .*; or install DuckDB") as caught:
         splitjoin.sql("SELECT DISTINCT x FROM r, s", r=R, s=S)
