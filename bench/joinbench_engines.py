@@ -39,8 +39,8 @@ def splitjoin(r: pa.Table, s: pa.Table, query: Query) -> Call:
 
     def told() -> tuple[pa.Table, str]:
         if query.kind == "horizon":
-            made = splitjoin.horizon(r, s, on="r.k = s.k", offsets=STEPS, time="t")
-            return made.filter(made.column("m").is_valid()).select(["n", "offset", "m"]), "as-of joins by equal keys"
+            made = splitjoin.horizon(r, s, on="r.k = s.k", offsets=STEPS, time="t", select=["n", "offset", "m"])
+            return made.filter(made.column("m").is_valid()), "as-of joins by equal keys"
         if query.direction == "nearest":
             found = splitjoin.join(r, s, on="r.k = s.k", how="asof", direction="nearest", time="t", threads=1,
                                    select=["n", "m"])

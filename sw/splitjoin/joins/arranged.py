@@ -47,6 +47,10 @@ class Arranged:
     def _left_order(self, r: Ints, s: Ints) -> Ints:
         given = self.rows["r"]
         mine = r if given is None or not len(given) else given[r]
+        if len(r) and r[0] >= 0 and (r[1:] > r[:-1]).all():  # one row of each: places of rows, without a sort
+            places = np.full(len(self.incoming.r), -1)
+            places[mine] = np.arange(len(r))
+            return places[places >= 0]
         return stable_order(np.where(r < 0, len(self.incoming.r), mine) * (len(self.incoming.s) + 1) + s + 1)
 
     def bounded(self, query: Query) -> Query:

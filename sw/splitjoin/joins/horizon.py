@@ -17,6 +17,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS
 from splitjoin.lang.windows import Tolerance, parse_tolerance
+from splitjoin.rows.output import Selected
 from splitjoin.tables.inputs import Rows, as_table
 
 from .join import join
@@ -28,7 +29,7 @@ _TIMES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.
 
 def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, on: Predicate = "TRUE",
             tolerance: Tolerance | None = None, name: str = "offset",
-            suffixes: Sequence[str | None] | None = None) -> pa.Table:
+            suffixes: Sequence[str | None] | None = None, select: Selected | None = None) -> pa.Table:
     """Each row of ``r`` at each of the ``offsets``, with the row of ``s`` as it was at that time: the last one that
     satisfies the condition and is not later than the time of ``r`` plus the offset.
 
@@ -41,10 +42,13 @@ def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, o
         tolerance: How long before that time the row of ``s`` may be; without it, as long as the table is.
         name: What the column of offsets is called.
         suffixes: As `splitjoin.join` takes them.
+        select: The columns of the result, as `splitjoin.join` takes them, such as ``["sym", "offset", "bid"]``: fewer
+            take less time.
 
     Returns:
         A row for each row of ``r`` and each offset, in this order: the columns of ``r``, the offset (a duration, or a
-        number where times are numbers), and the columns of ``s``, NULL where it has no such row.
+        number where times are numbers), and the columns of ``s``, NULL where it has no such row; or those of
+        ``select``.
 
     Raises:
         SplitJoinError: If an offset is no whole number of the time's unit, a time plus its offset does not fit the
@@ -90,8 +94,8 @@ def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, o
     rows = rows.append_column(name, shown).append_column(
         at, when if pa.types.is_integer(column.type) or is_float else when.cast(column.type))
     found = join(rows, right, on=on, time=(at, times.s), how="asof_left", order="left", sort=True, tolerance=tolerance,
-                 suffixes=suffixes)
-    return found.table.drop_columns([at])
+                 suffixes=suffixes, select=select)
+    return found.table if select is not None else found.table.drop_columns([at])
 
 
 def _step(offset: Any, time: pa.DataType, column: str) -> int | float:

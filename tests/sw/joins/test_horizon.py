@@ -44,9 +44,13 @@ def test_every_row_at_every_offset(seed: int) -> None:
     r = pa.table({"ts": typed(times), "k": pa.array(r_keys, pa.int64())})
     s = pa.table({"ts": typed(list(sorted_times)), "k": pa.array(s_keys, pa.int64()), "n": pa.array(
         range(len(sorted_times)), pa.int64())})
-    made = splitjoin.horizon(r, s, offsets=[spelled(o, kind, rng) for o in offsets], time="ts", on="r.k = s.k",
-                             tolerance=None if limit is None else spelled(limit, kind, rng) if limit or kind in (
-                                 "int", "float") else dt.timedelta(0))
+    options: dict[str, Any] = {
+        "offsets": [spelled(o, kind, rng) for o in offsets], "time": "ts", "on": "r.k = s.k",
+        "tolerance": None if limit is None else spelled(limit, kind, rng) if limit or kind in ("int", "float") else
+        dt.timedelta(0)}
+    made = splitjoin.horizon(r, s, **options)
+    some = splitjoin.horizon(r, s, select=["n", "offset", "r.ts"], **options)
+    assert some.equals(made.select(["n", "offset", "ts_r"]))
     wanted = [max((n for n, (at, key) in enumerate(zip(sorted_times, s_keys, strict=True))
                    if t is not None and key == k and at <= t + o and (limit is None or at >= t + o - limit)),
                   default=None)
