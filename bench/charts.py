@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,23 +11,38 @@ from typing import Any
 import matplotlib as mpl
 
 mpl.use("Agg")
+from cycler import cycler
 from matplotlib import pyplot as plt  # after the backend is chosen
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 Files = dict[str, dict[str, Any]]
 Rows = list[dict[str, Any]]
 
+#: The colour of texts and axes, which `save` replaces by that of the reader's theme.
+INK = "#010203"
+_THEMES = ("<style>svg{color:#1f2328}@media (prefers-color-scheme:dark){svg{color:#e3e6ea}}</style>")
+#: Colours that can be read on white and on black, and a marker for each, as one series may hide another.
+COLOURS = ("#3987e5", "#d9772b", "#2aa876", "#d6556d", "#9d6fd6", "#8f8a1f", "#7d8790")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_NAMES = {"duckdb": "DuckDB", "polars": "Polars", "pathway": "Pathway"}
+#: Inches: on a phone of 360 pixels, a point is a pixel.
+WIDTH = 5.0
+
 # Text stays text, which readers can search and scale; the same drawing always gives the same file.
-mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "splitjoin", "font.size": 11, "axes.grid": True,
-                     "axes.axisbelow": True, "grid.alpha": 0.35, "axes.spines.top": False, "axes.spines.right": False,
-                     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial"]})
+mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "splitjoin", "font.size": 10, "axes.grid": True,
+                     "axes.axisbelow": True, "grid.alpha": 0.25, "axes.spines.top": False, "axes.spines.right": False,
+                     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial"], "savefig.transparent": True,
+                     "axes.titlesize": 10, "axes.labelsize": 10, "legend.fontsize": 9, "legend.frameon": False,
+                     "axes.prop_cycle": cycler(color=COLOURS, marker=MARKERS), "lines.markersize": 5,
+                     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "axes.edgecolor",
+                                      "xtick.color", "ytick.color", "grid.color"), INK)})
 _CREATED: dict[str, Any] = {"metadata": {"Date": None, "Creator": None}}
 
 
 @contextmanager
-def chart(name: str, width: float = 8, height: float = 4.4) -> Iterator[Any]:
+def chart(name: str, height: float = 3.8) -> Iterator[Any]:
     """Axes to draw on; afterwards the picture ``name``.svg is written."""
-    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+    figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
     yield axes
     save(figure, name)
 
@@ -38,8 +54,9 @@ def save(figure: Any, name: str) -> Path:
     figure.savefig(path, **_CREATED)
     plt.close(figure)
     # matplotlib ends lines with spaces.
-    path.write_text("\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n",
-                    encoding="utf-8")
+    drawn = "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n"
+    begin = drawn.index(">", drawn.index("<svg")) + 1
+    path.write_text(drawn[:begin] + _THEMES + drawn[begin:].replace(INK, "currentColor"), encoding="utf-8")
     return path
 
 
@@ -73,12 +90,12 @@ def draw_stages(files: Files) -> None:
             part = [r["value"] for r in rows if r["config"].get("stage") == stage]
             axes.bar(cores, part, bottom=bottom, label=stage)
             bottom = [a + b for a, b in zip(bottom, part, strict=True)]
-        axes.plot(cores, [r["value"] for r in rows if r["metric"] == "model_cycles"], "k.--",
+        axes.plot(cores, [r["value"] for r in rows if r["metric"] == "model_cycles"], ".--", color=INK,
                   label="model d·T + w·P + g·T")
         axes.set(xlabel="join cores", ylabel="cycles from a probe to its star",
                  title=f"Latency of a probe, idle circuit, {smallest} stored tuples a core")
         axes.set_ylim(0, max(bottom) * 1.4)
-        axes.legend(ncols=3, loc="upper left", fontsize=9)
+        axes.legend(ncols=2, loc="upper left")
 
 
 def draw_session(files: Files) -> None:
@@ -94,7 +111,7 @@ def draw_session(files: Files) -> None:
                  yscale="log",
                  title=f"Latency of a session on one thread, windows of {rows[0]['config']['window']:,} tuples")
         axes.set_ylim(top=6 * max(r["value"] for r in rows))
-        axes.legend(loc="upper left", fontsize=9)
+        axes.legend(loc="upper left")
 
 
 def draw_engines(files: Files) -> None:
@@ -109,13 +126,13 @@ def draw_engines(files: Files) -> None:
             lines.setdefault(label(row["config"]["engine"]), {})[row["config"]["window"]] = row["value"] * 1e6
     with chart("engines") as axes:
         for label, points in lines.items():
-            axes.plot(sorted(points), [points[k] for k in sorted(points)], "o-", label=label)
+            axes.plot(sorted(points), [points[k] for k in sorted(points)], label=label)
         windows = sorted({k for points in lines.values() for k in points})
         axes.set(xscale="log", yscale="log", xlabel="tuples of each stream in the window",
                  ylabel="tuples a second on one thread", title="Two bands, batches of 8,192 tuples, ordered results")
         axes.set_xticks(windows, [f"{k:,}" for k in windows])
         axes.minorticks_off()
-        axes.legend(fontsize=9)
+        axes.legend()
 
 
 def draw_intervals(files: Files) -> None:
@@ -131,11 +148,11 @@ def draw_intervals(files: Files) -> None:
                 lines.setdefault(names[config["engine"]], {})[max(config["partners"], 0.05)] = row["value"] * 1e6
     with chart("interval-joins") as axes:
         for label, points in lines.items():
-            axes.plot(sorted(points), [points[k] for k in sorted(points)], "o-", label=label)
+            axes.plot(sorted(points), [points[k] for k in sorted(points)], label=label)
         axes.set(xscale="log", yscale="log", xlabel="partners of a base tuple",
                  ylabel="tuples of both streams a second, one thread",
                  title="count and sum of the partners with an equal key within an interval")
-        axes.legend(fontsize=9)
+        axes.legend()
 
 
 def draw_spark(files: Files) -> None:
@@ -149,29 +166,39 @@ def draw_spark(files: Files) -> None:
         axes.set(xlabel="window, seconds before and after", ylabel="thousand rows a second", yscale="log",
                  title=f"Streaming joins in Spark on {rows[0]['config']['cores']} cores, two bands")
         axes.set_ylim(top=60 * max(r["value"] for r in rows))
-        axes.legend(loc="upper right", fontsize=9)
+        axes.legend(loc="upper right")
 
 
 def draw_hour(files: Files) -> None:
-    """Seconds of the three joins on each engine, a chart a size; without results of the first hour, nothing."""
+    """Seconds of the three joins on each engine, points on a log axis, a chart a size; what a limit ended stands there.
+    Without results of the first hour, nothing.
+    """
     found = files.get("first_hour")
     if found is None:
         return
-    rows = [r for r in found["rows"] if r["metric"] == "join_cpu_seconds" and r["config"]["run"] == "second"]
-    sizes = list(dict.fromkeys(r["config"]["rows"] for r in rows))
-    figure, grid = plt.subplots(1, len(sizes), figsize=(11, 4.6), layout="constrained", sharey=True, squeeze=False)
+    rows = [r for r in found["rows"] if r["metric"] == "join_cpu_seconds"]
+    sizes, joins, engines = (list(dict.fromkeys(r["config"][key] for r in rows)) for key in ("rows", "join", "engine"))
+    limit = max((r["value"] for r in rows if r["config"]["run"].startswith("ended")), default=None)
+    figure, grid = plt.subplots(len(sizes), 1, figsize=(WIDTH, 0.6 + 2.2 * len(sizes)), layout="constrained",
+                                sharex=True, squeeze=False)
     for axes, size in zip(grid.flat, sizes, strict=True):
-        mine = [r for r in rows if r["config"]["rows"] == size]
-        joins = list(dict.fromkeys(r["config"]["join"] for r in mine))
-        engines = list(dict.fromkeys(r["config"]["engine"] for r in rows))
-        series = {engine: [next((r["value"] for r in mine if (r["config"]["join"], r["config"]["engine"]) ==
-                                 (join, engine)), None) for join in joins] for engine in engines}
-        bars(axes, [join.split(":")[0].split(" within")[0].split(",")[0] for join in joins], series, "%.2g")
-        axes.set(yscale="log", xlabel=f"{size:,} rows a side")
-        axes.set_ylim(top=1000)
-    grid.flat[0].set_ylabel("CPU seconds")
-    grid.flat[0].legend(fontsize=9, ncols=2, loc="upper left")
-    figure.suptitle("Three joins, the second run in a process")
+        for n, engine in enumerate(engines):
+            mine = pick(files, "first_hour", "join_cpu_seconds", rows=size, engine=engine)
+            took = {r["config"]["join"]: r["value"] for r in mine if r["config"]["run"] == "second"}
+            height = {join: k + (n - (len(engines) - 1) / 2) * 0.2 for k, join in enumerate(joins)}
+            axes.plot(list(took.values()), [height[join] for join in took], MARKERS[n], color=COLOURS[n], ms=7,
+                      label=_NAMES.get(engine, engine))
+            if limit is not None:
+                ended = sorted({r["config"]["join"] for r in mine} - took.keys())
+                axes.plot([limit] * len(ended), [height[join] for join in ended], MARKERS[n], color=COLOURS[n],
+                          mfc="none", ms=7)
+        if limit is not None:
+            axes.axvline(limit, color=INK, ls=":", lw=1)
+        axes.set_yticks(range(len(joins)), [re.split(r":| within|,", join)[0] for join in joins])
+        axes.set(xscale="log", title=f"{size:,} rows a side", ylim=(len(joins) - 0.5, -0.5))
+    grid.flat[-1].set_xlabel("CPU seconds of the second run" + ("" if limit is None else (
+        f"\nhollow: ended by the limit of {limit:g} s (dotted) or of memory")))
+    figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(engines))
     save(figure, "first-hour")
 
 
@@ -182,7 +209,7 @@ def draw_sustained(files: Files) -> None:
     if not rows:
         return
     names = {"alternating": "both streams alternating", "random": "both at random", "bursts": "bursts of 32"}
-    figure, grid = plt.subplots(1, len(names), figsize=(11, 4.2), layout="constrained", sharey=True)
+    figure, grid = plt.subplots(len(names), 1, figsize=(WIDTH, 8.5), layout="constrained", sharex=True)
     for axes, (arrival, title) in zip(grid.flat, names.items(), strict=True):
         designs: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
@@ -192,11 +219,12 @@ def draw_sustained(files: Files) -> None:
                                    f"{config['window']:,}", []).append(row)
         for name, mine in designs.items():
             at = [row["config"]["matches"] for row in mine]
-            line, = axes.plot(at, [row["config"]["predicted"] for row in mine], "-")
+            line, = axes.plot(at, [row["config"]["predicted"] for row in mine], marker="")
             axes.plot(at, [row["value"] for row in mine], "o", color=line.get_color(), label=name)
-        axes.set(title=title, xlabel="results of a tuple", yscale="log")
-    grid.flat[0].set_ylabel("cycles a tuple; lines: predicted")
-    grid.flat[0].legend(fontsize=8, title="cores × lanes × probes")
+        axes.set(title=title, ylabel="cycles a tuple", yscale="log")
+    grid.flat[-1].set_xlabel("results of a tuple; lines: predicted")
+    figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2,
+                  title="cores × lanes × probes")
     save(figure, "sustained")
 
 
@@ -210,12 +238,12 @@ def draw_external(files: Files) -> None:
         for name in dict.fromkeys(row["config"]["memory"] for row in rows):
             mine = pick(files, "external", "external_efficiency", memory=name, window=longest)
             if mine:
-                axes.plot([row["config"]["probes"] for row in mine], [row["value"] for row in mine], "o-",
+                axes.plot([row["config"]["probes"] for row in mine], [row["value"] for row in mine],
                           label=f"{name}: {mine[0]['config']['bytes a cycle']:.3g} bytes a cycle")
         axes.set(xlabel="probes of a batch", ylabel="share of the peak", xscale="log", ylim=(0, 1.05),
                  title=f"128 comparators, window of {longest:,} tuples of 8 bytes, by a model")
         axes.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1,024"])
-        axes.legend(fontsize=9)
+        axes.legend()
 
 
 def draw_all(files: Files) -> None:

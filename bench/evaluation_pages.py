@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bench.charts import Files, pick, plt, save
+from bench.charts import WIDTH, Files, pick, plt, save
 
 #: Architecture → its name in tables and charts.
 NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kang": "Kang", "celljoin": "CellJoin",
@@ -261,37 +261,41 @@ def draw(files: Files) -> None:
     """Figures 12, 13, 15 and 18, and 19, a panel each."""
     if "evaluation" not in files:
         return
-    figure, grid = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+    figure, grid = plt.subplots(4, 1, figsize=(WIDTH, 14), layout="constrained")
     window, _ = _common(files)
     common = {"window": window, "kind": "RANGE", "share": 0.01, "order": "none"}
-    for axes, metric, title in ((grid[0][0], "sustained_rate", "Figure 12: tuples in 1,000 cycles"),
-                                (grid[0][1], "pair_latency", "Figure 13: visiting latency, cycles")):
-        for name, label in NAMES.items():
+    for axes, metric, title in ((grid[0], "sustained_rate", "Figure 12: tuples in 1,000 cycles"),
+                                (grid[1], "pair_latency", "Figure 13: visiting latency, cycles")):
+        for n, (name, label) in enumerate(NAMES.items()):
             points = _values(files, metric, "cores", architecture=name, **common)
-            axes.plot(sorted(points), [points[k] for k in sorted(points)], "o-", label=label)
+            # Hollow, the later the smaller: of equal points, each is seen.
+            axes.plot(sorted(points), [points[k] for k in sorted(points)], label=label, mfc="none",
+                      ms=12 - 1.3 * n, lw=1)
         axes.set(title=title, xlabel="join cores", yscale="log", xscale="log")
         axes.set_xticks([1, 4, 8, 16], ["1", "4", "8", "16"])
         axes.minorticks_off()
-    grid[0][0].legend(fontsize=8)
-    axes = grid[1][0]
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    axes = grid[2]
     bottoms: dict[str, float] = {}
     rows = pick(files, "evaluation", "loaded_stage_cycles")
     for stage in dict.fromkeys(row["config"]["stage"] for row in rows):
-        bars = {f"{c['kind']}, k = {c['cores']}\n{c['load']:.0%} load": row["value"] for row in rows
+        bars = {f"{c['kind']}, k = {c['cores']}, {c['load']:.0%} load": row["value"] for row in rows
                 if (c := row["config"])["stage"] == stage}
-        axes.bar(list(bars), list(bars.values()), bottom=[bottoms.get(key, 0) for key in bars], label=stage)
+        axes.barh(list(bars), list(bars.values()), left=[bottoms.get(key, 0) for key in bars], label=stage)
         bottoms = {key: bottoms.get(key, 0) + height for key, height in bars.items()}
-    axes.tick_params(axis="x", labelrotation=90, labelsize=8)
+    axes.invert_yaxis()
     axes.set(title="Figures 15 and 18: a probe's cycles by stage")
-    axes.legend(fontsize=8)
-    axes = grid[1][1]
+    axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.1), ncols=2)
+    axes = grid[3]
     rows = [row for row in pick(files, "evaluation", "sustained_rate") if row["config"]["order"].startswith("inner")]
-    for key in dict.fromkeys((c["window"] // c["cores"], c["probes"]) for c in (row["config"] for row in rows)):
+    for n, key in enumerate(dict.fromkeys((c["window"] // c["cores"], c["probes"]) for c in (
+            row["config"] for row in rows))):
         points = {int(c["order"][6:-1]): row["value"] for row in rows
                   if ((c := row["config"])["window"] // c["cores"], c["probes"]) == key}
-        axes.plot(sorted(points), [points[n] for n in sorted(points)], "o-",
-                  label=f"sub-window {key[0]}, {key[1]} probe{'s' if key[1] > 1 else ''}")
+        axes.plot(sorted(points), [points[n] for n in sorted(points)],
+                  label=f"sub-window {key[0]}, {key[1]} probe{'s' if key[1] > 1 else ''}", mfc="none",
+                  ms=12 - 1.3 * n, lw=1)
     axes.set(title="Figure 19: tuples in 1,000 cycles", xlabel="comparisons of a core between two stars", xscale="log",
              yscale="log")
-    axes.legend(fontsize=8)
+    axes.legend()
     save(figure, "evaluation")

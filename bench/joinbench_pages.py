@@ -57,7 +57,7 @@ def draw(files: Files) -> None:
         return
     answers, _ = _rows(files, _sizes(files)[-1])
     queries = [q for q in QUERIES if any(row["config"]["query"] == q for row in answers)]
-    with chart("joinbench", 9, 0.4 * len(queries) + 1.5) as axes:
+    with chart("joinbench", 0.4 * len(queries) + 1.5) as axes:
         for engine, marker in zip(NAMES, "Dos^vPX", strict=True):
             mine = [(row["value"], queries.index(row["config"]["query"])) for row in answers
                     if row["config"]["engine"] == engine]
@@ -65,6 +65,6 @@ def draw(files: Files) -> None:
         axes.set_xscale("log")
         axes.set_yticks(range(len(queries)), queries)
         axes.invert_yaxis()
-        axes.set(xlabel="CPU seconds, one thread; further to the left is better",
+        axes.set(xlabel="CPU seconds, one thread",
                  title=f"joinbench, {_sizes(files)[-1]:,} rows a side")
-        axes.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.4, -0.1), fontsize=9)
+        axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.3, -0.1))

@@ -6,27 +6,27 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from bench.charts import plt, save
+from bench.charts import COLOURS, INK, plt, save
 
-_R, _S, _CORE, _NODE = "#1565c0", "#c62828", "#e8f5e9", "#fff8e1"
+_R, _S, _CORE, _NODE, _ARROW = COLOURS[0], COLOURS[3], "#e8f5e9", "#fff8e1", COLOURS[6]
 Point = tuple[float, float]
 
 
 def box(axes: Any, at: Point, text: str = "", colour: str = _CORE, width: float = 1.1, height: float = 0.8) -> None:
     """A box with its middle ``at``."""
     axes.add_patch(plt.Rectangle((at[0] - width / 2, at[1] - height / 2), width, height, facecolor=colour,
-                                 edgecolor="#37474f", zorder=2))
-    axes.text(*at, text, ha="center", va="center", fontsize=8, zorder=3)
+                                 edgecolor=_ARROW, zorder=2))
+    axes.text(*at, text, ha="center", va="center", fontsize=8, zorder=3, color="#102027")
 
 
-def arrow(axes: Any, begin: Point, end: Point, colour: str = "#37474f", bend: float = 0.0) -> None:
+def arrow(axes: Any, begin: Point, end: Point, colour: str = _ARROW, bend: float = 0.0) -> None:
     """An arrow, bent to one side."""
     axes.annotate("", end, begin, zorder=1, arrowprops={
         "arrowstyle": "->", "color": colour, "lw": 1.2, "connectionstyle": f"arc3,rad={bend}", "shrinkA": 1,
         "shrinkB": 1})
 
 
-def label(axes: Any, at: Point, text: str, colour: str = "#102027") -> None:
+def label(axes: Any, at: Point, text: str, colour: str = INK) -> None:
     """A text with its middle ``at``."""
     axes.text(*at, text, ha="center", va="center", fontsize=8, color=colour)
 
