@@ -28,8 +28,8 @@ from .streaming.plan import StreamingJoin, StreamOptions
 from .streaming.watermark import WatermarkRule
 from .text import WHICH, duration, extent
 from .ties import Ties
-from .untimed import UntimedJoin
 from .views import Frame, frames
+from .windowless import WindowlessJoin
 
 __all__ = ["explain"]
 
@@ -37,7 +37,7 @@ __all__ = ["explain"]
 MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
 
 
-def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | None = None,
+def explain(left: Frame, right: Frame, *, on: Predicate | None = None, window: WindowSpec | None = None,
             time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
             select: Selected | None = None, suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
             device_options: Mapping[str, Any] | None = None,
@@ -65,7 +65,7 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     names = ResultNames.of(select, suffixes)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
-    joined: PartitionedJoin | UntimedJoin | StreamingJoin
+    joined: PartitionedJoin | WindowlessJoin | StreamingJoin
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
     inputs, reason = Inputs.of(r, s, on, window, time), ""
@@ -88,9 +88,10 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     if mode != "PLAN":
         found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
         return "\n".join(str(part) for part in found if mode == "ALL" or not part.on_device)
-    if isinstance(joined, UntimedJoin):
+    if isinstance(joined, WindowlessJoin):
         lines = [("device", f"{device_name(its_device)}; every part runs on it, in its Spark task"),
-                 *_common(query, {}, its_device, its_options), ("parts", joined.said())]
+                 *_common(query, joined.ties, its_device, its_options, "none; a partner may be of any age"),
+                 ("parts", joined.said())]
     else:
         lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
     if reason:
@@ -99,10 +100,10 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
 
 
 def _common(query: Query, ties: Mapping[Side, Sequence[str]], device: str | Device,
-            options: Mapping[str, Any]) -> list[tuple[str, str]]:
+            options: Mapping[str, Any], windows: str = "") -> list[tuple[str, str]]:
     keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties.get(side)]
     times = [] if query.time is None else [
-        ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
+        ("windows", windows or f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
         ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
                  + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here"))]
     return [

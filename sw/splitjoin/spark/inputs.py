@@ -45,7 +45,7 @@ class Inputs:
     """
 
     frames: Mapping[Side, DataFrame]
-    on: Predicate
+    on: Predicate | None
     window: Any
     time: TimeSpec | None
     joined: Mapping[Side, JoinedRows] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Inputs:
                               "leaves joined rows the windows of their tuples")
         return cls(made, on, window, names, joined, frames)
 
-    def condition(self, r: Schema, s: Schema) -> Predicate:
+    def condition(self, r: Schema, s: Schema) -> Predicate | None:
         """The condition, over streams of these schemas."""
         return column_condition(self.on, r, s, self.given) if isinstance(self.on, Column) else self.on
 

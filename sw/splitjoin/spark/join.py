@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all 
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, UnsupportedError, WindowError
+from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, UnsupportedError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
 from splitjoin.joins.join import result_columns
@@ -43,9 +43,9 @@ from .streaming.frontier import Frontier
 from .streaming.plan import StreamingJoin, StreamOptions, state_folder
 from .task import HOME, PARTITION, Task
 from .ties import Ties, tie_breakers
-from .untimed import UntimedJoin
 from .versions import arrow_type
 from .views import Frame, frames
+from .windowless import WindowlessJoin
 from .windows import windowed
 from .workers import check_workers, cores, local_zone, shipped, task_cpus
 
@@ -54,7 +54,7 @@ __all__ = [
     "checked_schemas", "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
 ]
 
-def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predicate],
+def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predicate] | None = None,
                 window: WindowSpec | None = None,
                 time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
                 select: Selected | None = None, suffixes: Sequence[str | None] | None = None,
@@ -80,14 +80,15 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
             `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``. Streaming
             inner joins take several, as a mapping of names to conditions: a pair has a row for each condition that is
-            true of it, with the name in the first column, ``query``. All share one state.
+            true of it, with the name in the first column, ``query``. All share one state. Not needed where times say
+            all: of as-of joins, and with RANGE windows.
         window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
             may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
             INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
             gets a warning. For rows of an earlier join, None in a pair leaves each tuple its own window, and a RANGE
-            also says how old the latest tuple of such a row may be. A backward as-of join of streaming DataFrames needs
-            none: it keeps the last row of right of each key, and its condition must consist of equalities and of
-            conditions on one of both.
+            also says how old the latest tuple of such a row may be. An as-of join of batch DataFrames needs none: a
+            partner may be of any age. Nor does a backward one of streaming DataFrames: it keeps the last row of right
+            of each key, and its condition must consist of equalities and of conditions on one of both.
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Batch DataFrames
             may be joined without ``time`` and ``window``: every row of left meets every row of right. A DataFrame that
             `stream_join` or `stream_sql` gave, in which a name is no column, or for which a pair has None, has the
@@ -102,10 +103,10 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         suffixes: What columns whose names are alike get appended, ``("_r", "_s")`` by default, as for `splitjoin.join`.
         device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
         device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
-        partitions: Number of time partitions, or the times at which the second, third, … begin: ints in the unit of an
-            integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
-            zoned). By default one for each 250,000 rows, of about equal size; at least one for each core, and at most
-            256.
+        partitions: Number of time partitions (without windows, of parts), or the times at which the second, third, …
+            begin: ints in the unit of an integer time column, dates for a date column, datetimes for a timestamp column
+            (naive ones are UTC if it is zoned). By default one for each 250,000 rows, of about equal size; at least one
+            for each core, and at most 256.
         metrics: Collects the devices' counters when the result is computed.
         late: Streaming only. The delay of the watermark, which is the lesser of both streams' greatest event times in
             earlier micro-batches, each less its delay, and never falls. (With
@@ -194,8 +195,7 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
         left.where("x > 0").transform(joined_with(right, on="r.x < s.a", window="RANGE 9", time="ts"))
         stream_join(left.where("x > 0"), right, on="r.x < s.a", window="RANGE 9", time="ts")
 
-    Raises `TypeError` at once for an argument that `stream_join` needs and does not get, and `DeviceError` for one that
-    neither `stream_join` nor the device has.
+    Raises `DeviceError` at once for an argument that neither `stream_join` nor the device has.
     """
     bound = inspect.signature(stream_join).bind(None, right, **arguments).arguments
     device = bound.get("device", "cpu")
@@ -211,7 +211,7 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
 
 def made_batch_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: ResultNames,
                     device: str | Device, device_options: Mapping[str, Any] | None, partitions: Partitions | None,
-                    fail_on_fallback: bool, kind: Mapping[str, Any] | None = None) -> PartitionedJoin | UntimedJoin:
+                    fail_on_fallback: bool, kind: Mapping[str, Any] | None = None) -> PartitionedJoin | WindowlessJoin:
     """Check the arguments of `stream_join` for batch DataFrames, and make the join of them."""
     query, result, gathered = made_query(inputs, order=order, names=names, kind=kind)
     result = inputs.marked(result, query, gathered)
@@ -221,16 +221,11 @@ def made_batch_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: Re
 
 def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
                projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
-               partitions: Partitions | Cuts | None, fail_on_fallback: bool) -> PartitionedJoin | UntimedJoin:
-    """The join of two batch DataFrames by ``query``, with or without event time."""
-    if query.time is not None:
-        return PartitionedJoin.of(query, left, right, result, gathered, projection, ties=ties, device=device,
-                                  device_options=device_options, partitions=partitions,
-                                  fail_on_fallback=fail_on_fallback)
-    if ties:
-        raise InputError("ties order rows with equal times, but the join has no time=…; leave ties out")
-    return UntimedJoin.of(query, left, right, result, gathered, projection, device=device,
-                          device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
+               partitions: Partitions | Cuts | None, fail_on_fallback: bool) -> PartitionedJoin | WindowlessJoin:
+    """The join of two batch DataFrames by ``query``, with or without windows over event time."""
+    made = WindowlessJoin if query.time is None or query.is_unbounded else PartitionedJoin
+    return made.of(query, left, right, result, gathered, projection, ties=ties, device=device,
+                   device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
 
 def made_streaming_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: ResultNames,
@@ -303,10 +298,6 @@ def check_metrics(metrics: Any) -> None:
 
 def check_windows(query: Query) -> None:
     """Raise a `SplitJoinError` unless time partitions can decide the rows of ``query``."""
-    if query.is_unbounded:
-        raise WindowError("a time partition of batch DataFrames cannot look back without end, so an as-of join of them "
-                          "needs a window, such as window='RANGE 1 DAY', as long as the oldest partner may be; "
-                          "streaming DataFrames need none")
     if not query.is_pairs and any(query.window(side).rows is not None for side in SIDES):
         what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
         raise UnsupportedError(f"a join {what} of batch DataFrames needs RANGE windows without ROWS, as a partition "
@@ -328,7 +319,7 @@ def made_query(inputs: Inputs, *, order: str | Order, names: ResultNames,
     if inputs.joined:
         query = inputs.within(query)
     elif time is not None:
-        query = windowed(query, inputs.window, 4)
+        query = windowed(query, inputs.window, 4, streaming=left.isStreaming)
     assert schema_r.arrow is not None
     assert schema_s.arrow is not None
     chosen = result_columns(query, inputs.columns("r", schema_r.arrow), inputs.columns("s", schema_s.arrow), names)

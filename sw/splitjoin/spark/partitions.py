@@ -190,12 +190,16 @@ def _bigint(value: int) -> str:
 
 
 def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str] = ()) -> list[str]:
-    """The columns of stream ``side`` that condition, aggregates, result columns ``gathered``, time and ties need."""
-    assert query.time is not None
+    """The columns of stream ``side`` that condition, aggregates, result columns ``gathered``, time and ties need; one
+    at least, which counts rows.
+    """
     read = [query.predicate, *(e for aggregate in query.aggregates for e in aggregate.args)]
-    needed = {query.time.name(side), *ties, *(c.name for e in read for c in columns(e) if c.side == side),
+    needed = {*ties, *(c.name for e in read for c in columns(e) if c.side == side),
               *(c.source for c in gathered if c.side == side)}
-    return [name for name in query.schema(side).names if name in needed]
+    if query.time is not None:
+        needed.add(query.time.name(side))
+    names = query.schema(side).names
+    return [name for name in names if name in needed] or names[:1]
 
 
 def number_of_rows(data: DataFrame) -> int:

@@ -92,7 +92,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     with session_zone(local_zone(left.sparkSession)):
         select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
                              order=checked_order(order), aggregates=aggregates)
-    query = select.query if time is None else windowed(select.query, window, 2)
+    query = select.query if time is None else windowed(select.query, window, 2, streaming=streaming)
     result = result_of(select, {"r": left, "s": right})
     check_names(left, result.names, "give one of them another name by AS")
     times, sources = {side: streams_of(query, side, None) for side in SIDES}, sources_of(select)

@@ -28,8 +28,8 @@ def duration(ticks: int, tick: TimeUnit) -> str:
 
 def extent(query: Query, side: Side) -> str:
     """The window of stream ``side`` in words."""
-    if side == "s" and query.is_unbounded:
-        return "the last row of each key"
+    if query.is_unbounded:
+        return "the last row of each key" if side == "s" else "none"
     window = query.window(side)
     tick = None if query.time is None else query.time.tick
     parts = [f"the last {window.rows} {plural(window.rows, 'row')}"] if window.rows is not None else []

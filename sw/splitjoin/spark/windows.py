@@ -19,9 +19,10 @@ __all__ = ["ANY_WINDOW", "windowed"]
 ANY_WINDOW = "ROWS 1"
 
 
-def windowed(query: Query, window: WindowSpec | None, stacklevel: int) -> Query:
+def windowed(query: Query, window: WindowSpec | None, stacklevel: int, *, streaming: bool) -> Query:
     """``query``, made with the argument ``window``: if that is None, with the RANGE windows that its condition needs;
-    an as-of join that looks backward has no window then, if its condition has no time band (`Query.is_unbounded`).
+    an as-of join whose condition has no time band has none then (`Query.is_unbounded`): of batch DataFrames, or of
+    streaming ones backward.
 
     Warns, at the caller ``stacklevel`` calls up, of a RANGE that is shorter than the condition's time band. Raises
     `WindowError` where another join has no window and no time band.
@@ -29,9 +30,12 @@ def windowed(query: Query, window: WindowSpec | None, stacklevel: int) -> Query:
     assert query.time is not None
     band = time_band(query.predicate, query.time)
     if window is None:
-        if None in band.values() and query.kind.is_asof and query.kind.direction == "backward":
+        if query.kind.is_asof and query.kind.direction != "nearest":  # which itself bounds one side
+            band = {**band, "r" if query.kind.direction == "backward" else "s": 0}
+        if None in band.values() and query.kind.is_asof and (not streaming or query.kind.direction == "backward"):
             query = replace(query, window_r=Extent(None, None), window_s=Extent(None, None))
-            check_unbounded(query, has_aggregates=bool(query.aggregates))
+            if streaming:
+                check_unbounded(query, has_aggregates=bool(query.aggregates))
             return query
         return replace(query, window_r=_needed(query, "r", band["r"]), window_s=_needed(query, "s", band["s"]))
     for side in SIDES:

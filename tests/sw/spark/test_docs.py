@@ -36,7 +36,7 @@ def test_examples_of_batch_joins(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     printed = run(ROOT / "docs" / "spark.md", names, capsys)
     assert printed[0].count("\n") > 6
-    assert printed[5].split()[0] == "200"
+    assert printed[6].split()[0] == "200"
     assert len(names["rows"]) == names["metrics"].pairs > 5
     assert isinstance(names["reason"], InputError)
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from splitjoin import ToolError, __version__
-from splitjoin.base.errors import DeviceError, InputError
+from splitjoin.base.errors import DeviceError, InputError, PredicateError
 from splitjoin.spark import joined_with, stream_join, task_error, workers
 from splitjoin.spark.workers import check_workers, in_a_task
 
@@ -128,8 +128,8 @@ def test_errors_of_a_task(spark: SparkSession, spark_log: Path) -> None:
 def test_a_join_as_a_step_knows_its_arguments(frames: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(DeviceError, match="the device 'cpu' has no option 'windows'"):
         joined_with(frames[1], on="r.x = s.x", window="RANGE 9", windows="RANGE 9")
-    with pytest.raises(TypeError, match="missing a required argument: 'on'"):
-        joined_with(frames[1], window="RANGE 9")
+    with pytest.raises(PredicateError, match=r"a join needs a condition, such as on='r\.k = s\.k'"):
+        frames[0].transform(joined_with(frames[1], window="ROWS 9", time="ts"))
 
 
 def test_a_worker_that_has_joined_collects_little(spark: SparkSession, frames: tuple[DataFrame, DataFrame]) -> None:

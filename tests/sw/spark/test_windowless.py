@@ -1,22 +1,24 @@
-"""Joins of batch DataFrames without event time: each kind has the rows of `splitjoin.join`, however they are cut."""
+"""Joins of batch DataFrames without windows: each kind has the rows of `splitjoin.join`, however they are cut."""
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import splitjoin
-from splitjoin import InputError, OrderError, SchemaError, UnsupportedError
+from splitjoin import InputError, OrderError, PredicateError, SchemaError, UnsupportedError
 from splitjoin.rows.output import ResultNames
-from splitjoin.spark import JoinMetrics, explain, stream_join, stream_sql
+from splitjoin.spark import JoinMetrics, explain, stream_join, stream_sql, task_error
 from splitjoin.spark.inputs import Inputs
 from splitjoin.spark.join import made_query
-from splitjoin.spark.untimed import UntimedJoin, numbers_of_parts
+from splitjoin.spark.windowless import WindowlessJoin, numbers_of_parts
 
-from ...support.sampling import at_length
-from ...support.spark_streams import ON, rows
+from ...support.sampling import at_length, examples
+from ...support.spark_streams import ON, in_order, rows, stream
 
 _EQUAL = "r.name = s.name AND r.x < s.x"
 
@@ -37,8 +39,8 @@ def test_kinds(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.T
 def test_parts_of_both_sides(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.Table]) -> None:
     left, right = frames
     query, result, gathered = made_query(Inputs.of(left, right, ON, None, None), order="none", names=ResultNames())
-    made = UntimedJoin.of(query, left, right, result, gathered, None, device="cpu", device_options={}, partitions=1,
-                          fail_on_fallback=True)
+    made = WindowlessJoin.of(query, left, right, result, gathered, None, ties=(), device="cpu",
+                             device_options={}, partitions=1, fail_on_fallback=True)
     metrics = JoinMetrics(left.sparkSession)
     assert rows(replace(made, parts=(5, 4)).plan(metrics).toArrow()) == _golden(tables, on=ON)
     assert metrics.partitions == 20
@@ -63,6 +65,65 @@ def test_aggregates_and_select(frames: tuple[DataFrame, DataFrame], tables: tupl
     text = "SELECT r.n, s.x - r.x AS d FROM r JOIN s ON abs(r.x - s.x) <= 2"
     found = stream_sql(text, r=frames[0], s=frames[1]).toArrow()
     assert rows(found) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], device="golden").to_arrow())
+
+
+@pytest.mark.parametrize(("how", "partitions"), [
+    ({"how": "asof", "on": "r.name = s.name"}, 4),
+    ({"how": "asof_left", "direction": "nearest"}, 4),
+    ({"how": "asof_left", "direction": "forward", "on": ON, "allow_exact": False}, 4),
+    *(at_length({"how": kind, "direction": direction, "on": on}, parts) for kind in ("asof", "asof_left")
+      for direction in ("backward", "forward", "nearest") for on in (None, ON, _EQUAL) for parts in (1, 4))], ids=str)
+def test_as_of_joins_look_back_without_end(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.Table],
+                                           how: dict[str, Any], partitions: int) -> None:
+    assert rows(stream_join(*frames, time="ts", partitions=partitions, **how).toArrow()) == _golden(
+        tables, time="ts", **how)
+
+
+@pytest.mark.parametrize("seed", range(7, 7 + examples(2)))
+def test_as_of_joins_of_sparse_keys_with_ties(spark: SparkSession, seed: int) -> None:
+    """By a call and by a statement; columns of the users order rows of equal times."""
+    rng = random.Random(seed)
+    given = [stream(rng.randrange(2**31), rng.randrange(1, 40), rng.choice([4, 1000])) for _ in range(2)]
+    left, right = (spark.createDataFrame(table).repartition(3) for table in given)
+    tables = in_order(given[0], "n"), in_order(given[1], "day", "x")
+    ties = {"r": "n", "s": ["day", "x"]}
+    on = rng.choice(["r.name = s.name", "r.x % 5 = s.x % 5 AND r.ts >= s.ts - 900"])
+    found = stream_join(left, right, on=on, how="asof_left", time="ts", ties=ties, partitions=rng.choice([1, 4]))
+    assert rows(found.toArrow()) == _golden(tables, on=on, how="asof_left", time="ts")
+    text = f"SELECT r.n, s.n AS m FROM r ASOF JOIN s ON {on} AND r.ts > s.ts"
+    found = stream_sql(text, r=left, s=right, time="ts", ties=ties, partitions=4)
+    assert rows(found.toArrow()) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], time="ts").to_arrow())
+
+
+def test_as_of_joins_that_bound_one_side_have_windows(frames: tuple[DataFrame, DataFrame],
+                                                      tables: tuple[pa.Table, pa.Table]) -> None:
+    query: dict[str, Any] = {"on": "s.ts >= r.ts - 7", "how": "asof", "time": "ts"}
+    assert "windows    r: the last 0; s: the last 7\n" in explain(*frames, **query, partitions=[60])
+    assert rows(stream_join(*frames, **query, partitions=[60]).toArrow()) == _golden(tables, **query)
+
+
+def test_explanation_and_what_needs_a_window(spark: SparkSession, frames: tuple[DataFrame, DataFrame]) -> None:
+    query: dict[str, Any] = {"on": "r.name = s.name", "how": "asof", "time": "ts"}
+    said = explain(*frames, **query, ties="n", partitions=4)
+    assert "windows    none; a partner may be of any age\n" in said
+    assert "equal times: R before S, then r: n, x, " in said
+    assert said.endswith("parts      4; a row goes to the one of its key")
+    assert explain(*frames, on=_EQUAL, partitions=3).endswith("parts      3; a row goes to the one of its key")
+    with pytest.raises(OrderError, match=r"without a window the tasks have keys or parts of left, not times; give wi"):
+        stream_join(*frames, **query, order="total")
+    with pytest.raises(InputError, match=r"without a window, partitions must be a number from 1 to 100000, not \[3\]"):
+        stream_join(*frames, **query, partitions=[3])
+    with pytest.raises(PredicateError, match="a join needs a condition"):
+        stream_join(*frames, time="ts")
+    none = frames[1].selectExpr("CASE WHEN x > 0 THEN ts END AS ts", "name")
+    with pytest.raises(PySparkException) as raised:
+        stream_join(frames[0], none, **query, partitions=2).collect()
+    assert "the time column s.ts (of the right DataFrame) must not hold NULL" in str(task_error(raised.value))
+
+
+def test_windows_may_say_all(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.Table]) -> None:
+    query: dict[str, Any] = {"window": ("RANGE 2", "RANGE 0"), "time": "ts"}
+    assert rows(stream_join(*frames, **query).toArrow()) == _golden(tables, **query)
 
 
 def test_no_rows(spark: SparkSession, frames: tuple[DataFrame, DataFrame]) -> None:
