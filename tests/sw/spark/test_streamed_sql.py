@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession  # the name all Spark code uses
 
 from splitjoin.spark import stream_join
@@ -77,12 +77,13 @@ def streams(spark: SparkSession, tmp_path: Path) -> Iterator[Streams]:
 
 
 def test_rows_are_those_of_the_tables_from_the_checkpoint_alone(spark: SparkSession, streams: Streams) -> None:
-    """Times that are NULL, computed keys, and a query that starts again without a call of splitjoin."""
+    """Times that are NULL, computed keys, and a query that starts again, in other groups, with no call of splitjoin."""
     text = f"SELECT l.id, r.id other, l.x + r.x total, r.ts FROM l JOIN r ON {_BAND} AND l.x % 7 <> r.x"
     first = streams.run(spark.sql(text), "out")
     assert 0 < len(first) == streams.whole(text).count()
     streams.feed(1, 2)
-    rows = streams.run(spark.sql(text), "out")
+    with settings(spark, spark__splitjoin__sql__groups=3):
+        rows = streams.run(spark.sql(text), "out")
     assert rows == rows_of(streams.whole(text))
     assert len(rows) > 2 * len(first)
     assert (streams.folder / "out checkpoint" / "splitjoin").is_dir()
@@ -209,6 +210,15 @@ def test_hints_windows_and_days(spark: SparkSession) -> None:
     assert "left 86400.001 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
     with settings(spark, spark__sql__session__timeZone="Europe/Berlin"):  # a day of 23 or 25 hours
         assert "left 90000.0 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
+    any_pair = f"SELECT 1 FROM l JOIN r ON {_BAND}"
     with settings(spark, spark__splitjoin__sql__explainOnly=True):
-        assert "splitjoin" not in optimized(spark, f"SELECT 1 FROM l JOIN r ON {_BAND}")
+        assert "splitjoin" not in optimized(spark, any_pair)
+    assert " back, 2 groups, " in optimized(spark, any_pair)
+    with settings(spark, spark__splitjoin__sql__groups=5):
+        assert " back, 5 groups, " in optimized(spark, any_pair)
+    for value, said in (("0", "a number of at least 1"), ("2.5", "a whole number from 1 to 32768"),
+                        ("32769", "a whole number from 1 to 32768")):
+        with (settings(spark, spark__splitjoin__sql__groups=value),
+              pytest.raises(IllegalArgumentException, match=f"spark.splitjoin.sql.groups must be {said}, not {value}")):
+            optimized(spark, any_pair.replace("JOIN", "FULL JOIN"))
     assert "splitjoin" not in optimized(spark, f"SELECT /*+ NO_SPLITJOIN */ 1 FROM l JOIN r ON {_BAND}")

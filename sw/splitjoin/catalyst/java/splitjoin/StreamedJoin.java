@@ -195,7 +195,8 @@ final class StreamedJoin {
     int rightTime = TranslatedJoin.place(of.right, right);
     // Rows of the right stream that meet nothing are known where all pairs are.
     boolean isAlone = of.kind.equals("right") || of.kind.equals("full");
-    int groups = isAlone ? 1 : Math.max(1, Math.min(context.defaultParallelism(), 1 << 15));
+    int chosen = Settings.groups(context.defaultParallelism());
+    int groups = isAlone ? 1 : chosen;
     String join = "{\"kind\":\"" + of.kind + "\",\"on\":" + of.condition + ",\"left\":" + TranslatedJoin.numbered(of.left).json() + ",\"right\":"
         + TranslatedJoin.numbered(of.right).json() + ",\"left_keys\":" + of.leftKeys + ",\"right_keys\":"
         + of.rightKeys + ",\"time\":[" + leftTime + "," + rightTime + "],\"window\":[" + leftBehind + ","
