@@ -107,7 +107,8 @@ class PartialAggregates:
         rows = next(columns)
         for call, type_ in zip(self.calls, types.columns, strict=True):
             made = call.made(rows, [next(columns) for _ in call.parts()], self.table)
-            call.node.replace(sqlglot.parse_one(f"CAST({made} AS {type_[0].as_py()})", dialect="duckdb"))
+            call.node.replace(exp.Cast(this=sqlglot.parse_one(made, dialect="duckdb"), to=exp.DataType(
+                this=exp.DataType.Type.USERDEFINED, kind=type_[0].as_py())))  # as DuckDB writes it, such as "NULL"[]
 
 
 def partial_aggregates(db: Any, select: exp.Select, tables: Mapping[str, pa.Table],

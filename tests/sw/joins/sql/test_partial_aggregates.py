@@ -107,3 +107,16 @@ def test_sums_that_pass_64_bits_are_those_of_duckdb() -> None:
     s = pa.table({"a": pa.array([5, 6], pa.int64()), "v": pa.array([2**62, 2**62], pa.int64())})
     text = "SELECT k, sum(v) // 4 AS v FROM r JOIN s ON r.x < s.a GROUP BY k"
     assert splitjoin.sql(text, r=r, s=s).table.column("v").to_pylist() == [2**62]
+
+
+@pytest.mark.parametrize("values", [
+    pa.nulls(3), pa.array([[None], [], None]), pa.array([{"a": None}, {"a": None}, None]),
+], ids=["nulls", "lists", "structs"])
+def test_columns_of_type_null(values: pa.Array) -> None:
+    """DuckDB writes their type as ``"NULL"``, alone or in a nested one."""
+    r, s = pa.table({"k": [1, 2, 3], "v": values}), pa.table({"j": [1, 2, 3], "w": values})
+    for text in ("SELECT r.k, max(r.v), count(r.v) FROM r JOIN s ON r.k <= s.j GROUP BY r.k",
+                 "SELECT min(r.v) FILTER (WHERE r.k > 1), count(*) FROM r JOIN s ON r.k <= s.j"):
+        assert "without pairs" in _check(text, r, s)
+    if values.type == pa.null():
+        _check("SELECT r.k, min(s.w), count(s.w) FROM r LEFT JOIN s ON r.k < s.j GROUP BY r.k", r, s)
