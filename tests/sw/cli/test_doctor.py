@@ -23,6 +23,8 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_what_is_there_has_its_version() -> None:
     found = {f.name: f.found for f in findings()}
     assert found["amaranth"] == "0.5.10"
+    cures = " ".join(f.cure for f in findings())
+    assert all(f"splitjoin[{extra}]" in cures for extra in ("compiled", "sql", "spark", "serve", "hw", "boards"))
     assert {name for name, there in found.items() if not there} <= {"GPU"}, "everything is installed for the tests"
 
 
