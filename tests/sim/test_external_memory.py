@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import splitjoin
 from splitjoin import DeviceError, UnsupportedError, join
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.registry import device
@@ -23,6 +25,7 @@ from ..support.conformance import assert_conforms, run, slices
 from ..support.sampling import at_length, examples
 from ..support.scenarios import SCENARIOS
 from .test_conformance import ORDERS, STALLS, conforms
+from .test_mask import masked_run
 from .test_random import SCHEMAS, check, joins
 
 NAMED = {s.name: s for s in SCENARIOS}
@@ -37,7 +40,7 @@ WILD = SimulatedMemory(latency=3, interval=2, reorder=25, stall=0.3)
 def test_random_joins(core: str, on: str, contexts: int) -> None:
     """Windows by rows and by time that fill and overflow, in all orders, under stalls at every port."""
     @given(joins((1, 64, 2, 2, 1, 1), timed=True, max_rows=900), MEMORIES)
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(16))
     def same_answer(found: Any, external: SimulatedMemory) -> None:
         def make(**options: Any) -> SimDevice:
             return SimDevice(**options, memory="axi", contexts=contexts, external=external)
@@ -68,7 +71,8 @@ def query(r: pa.Table, s: pa.Table, on: str, order: str = "total", rows: int = 6
 
 
 @pytest.mark.parametrize(("on", "rows"), [
-    ("abs(r.x - s.a) <= 2 and r.y = s.b", 8), at_length("abs(r.x - s.a) <= 2 and r.y = s.b and r.x * s.a % 7 < 5", 90),
+    at_length("abs(r.x - s.a) <= 2 and r.y = s.b", 8),
+    at_length("abs(r.x - s.a) <= 2 and r.y = s.b and r.x * s.a % 7 < 5", 90),
     at_length("r.x - s.a between -r.y * r.y * r.y and r.y", 90)])
 def test_four_look_ups_and_probes_of_many_cells(on: str, rows: int) -> None:
     """Two tests in the index and a part that no interval decides; intervals that reach from one to nine cells."""
@@ -138,10 +142,52 @@ def test_long_windows_beside_the_cpu_engine(log: int) -> None:
     assert_conforms(run(SimDevice(memory="axi", contexts=64), asked, r, s), run(device("cpu"), asked, r, s), "total")
 
 
-def test_probes_that_find_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are counted, and leave in parts, the oldest first."""
-    monkeypatch.setattr("splitjoin.circuit.geometry.PASS_HITS", 2)
-    r, s = (pa.table({name: np.arange(6, dtype=np.int32) % 2}) for name in "xa")
-    asked = query(r, s, "abs(r.x - s.a) <= 1", "inner(2)")
-    assert_conforms(run(PysimDevice(capacity=64, memory="axi", contexts=2, external=SimulatedMemory(latency=1),
-                                    core="bucket"), asked, r, s), run(device("golden"), asked, r, s), "inner(2)")
+#: The circuit of `test_random_joins`, so that it is compiled once.
+CIRCUIT: dict[str, Any] = {"memory": "axi", "core": "bucket", "capacity": 64, "contexts": 4, "external": WILD}
+ON = "abs(r.x - s.a) <= 2"
+
+
+def timed(rows: int) -> tuple[pa.Table, pa.Table]:
+    rng = np.random.default_rng(rows)
+    r, s = (pa.table([np.sort(rng.integers(0, rows, rows)), rng.integers(0, 40, rows, np.int16)], schema=SCHEMAS[side])
+            for side in "rs")
+    return r, s
+
+
+@pytest.mark.parametrize(("make", "options"), [
+    *((SimDevice, options) for options in (
+        {"how": "semi"}, {"how": "anti"}, {"how": "full"}, {"how": "asof_left", "direction": "nearest"},
+        {"how": "asof", "k": 2})),
+    at_length(PysimDevice, {"how": "left"}), at_length(PysimDevice, {"how": "asof_left"})])
+def test_kinds_of_joins(make: Any, options: dict[str, Any]) -> None:
+    r, s = timed(60)
+    asked: dict[str, Any] = {"on": ON, "window": "ROWS 20 RANGE 25", "time": "ts", **options}
+    assert join(r, s, device=make(**CIRCUIT), **asked).equals(join(r, s, device="golden", **asked))
+
+
+@pytest.mark.parametrize("make", [SimDevice, at_length(PysimDevice)])
+def test_masks_and_snapshots(make: Any) -> None:
+    """A masked core misses what is stored meanwhile; a session goes on from a snapshot where it ended."""
+    r, s = timed(60)
+
+    def asked(order: str) -> Query:
+        return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=ON, window="ROWS 20 RANGE 25",
+                          time="ts", order=order)
+
+    scenario: Any = SimpleNamespace(query=asked, r=r, s=s)
+    steps = [(20, [0]), (50, []), (80, [0]), (100, [])]
+    assert_conforms(masked_run(make(**CIRCUIT), scenario, "total", steps),
+                    masked_run(device("golden"), scenario, "total", steps), "total")
+    found: list[dict[str, Any]] = []
+    with splitjoin.open(asked("total"), device=make(**CIRCUIT)) as session:
+        session.push_r(r.slice(0, 40))
+        session.push_s(s.slice(0, 40))
+        found += session.poll().to_pylist()
+        snapshot = session.snapshot()
+    with splitjoin.open(asked("total"), device=make(**CIRCUIT)) as session:
+        session.restore(snapshot)
+        session.push_r(r.slice(40))
+        session.push_s(s.slice(40))
+        found += session.flush().to_pylist()
+    assert found == join(r, s, device="golden", on=ON, window="ROWS 20 RANGE 25", time="ts",
+                         order="total").table.to_pylist()

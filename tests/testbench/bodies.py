@@ -118,8 +118,10 @@ def combined(payload: int) -> tuple[int, Item]:
 
 
 async def region(tb: Testbench, config: Configuration, side: str, index: int, window: Window,
-                 operations: Sequence[Operation], stalls: Stalls, *, name: str = "") -> None:
-    """A region against `RegionModel`: the same items in the same order, or the same overflow and nothing after it."""
+                 operations: Sequence[Operation], stalls: Stalls, *, name: str = "", limit: int | None = None) -> None:
+    """A region against `RegionModel`: the same items in the same order, or the same overflow and nothing after it;
+    within ``limit`` cycles, by default the most that a scan can take.
+    """
     model = RegionModel(config, side, index, window)
     wanted = [item.essence() for item in model.run(operations)]
     tb.set(f"{name}index", index)
@@ -139,7 +141,7 @@ async def region(tb: Testbench, config: Configuration, side: str, index: int, wi
         return came and (bool(tb.cycle and overflow()) if model.overflow is not None else not source.queue)
 
     # A probe may scan a whole ring, and a record may have to wait until a whole ring of tuples has expired.
-    await tb.run(ended, limit=_limit(len(wanted) + 1) + len(operations) * (3 * config.capacity + 60))
+    await tb.run(ended, limit=limit or _limit(len(wanted) + 1) + len(operations) * (3 * config.capacity + 60))
     left_over = len(source.queue)
     for _ in range(_QUIET + 6):
         await tb.step()

@@ -104,6 +104,10 @@ class Simulation:
         self._simulator.add_clock(1e-6)
         self._simulator.add_testbench(self._testbench)
 
+    def add_process(self, process: Callable[[Any], Awaitable[None]]) -> None:
+        """Run ``process`` beside every bench, from the reset on until the bench ends."""
+        self._simulator.add_testbench(process, background=True)
+
     def run(self, body: Callable[[Testbench], Awaitable[None]]) -> None:
         """Run ``body`` on the freshly reset component. SPLITJOIN_TRACE=1 leaves a VCD file in the current folder."""
         self._body = body

@@ -1,0 +1,130 @@
+# amaranth: UnusedElaboratable=no
+"""Regions whose windows lie in external memory: the same items as any region, whatever the memory does; and planted
+faults, which are found.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+
+from splitjoin.circuit.wire import Configuration, Op
+from splitjoin_hw.core.region import Region
+from splitjoin_hw.memory.chaser import Chaser
+from splitjoin_hw.memory.port import AxiMaster
+from splitjoin_hw.memory.store_unit import StoreUnit
+from splitjoin_sim.memory import MemoryModel, SimulatedMemory
+from tests.testbench.bodies import region
+from tests.testbench.models import Operation, Window
+from tests.testbench.on_amaranth import Simulation
+from tests.testbench.pauses import Stalls
+
+from ...support.planting import faulty
+
+#: Rings of 64 tuples, and four probes and stores at once.
+CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, core="hash", index=(0,),
+                       memory="axi", contexts=4)
+#: Answers, and reads and writes, overtake each other; none do; channels stall.
+WILD, CALM, SLOW = (SimulatedMemory(latency=2, reorder=60), SimulatedMemory(latency=1), SimulatedMemory(
+    latency=1, interval=3, stall=0.5))
+
+
+#: Operations, the rows of the window, a memory and its seed.
+Case = tuple[list[Operation], int, SimulatedMemory, int]
+
+
+class RegionWithMaster(Region):
+    """A region of S behind an AXI4 master, ``bus``, of which it has one side."""
+
+    def __init__(self) -> None:
+        super().__init__(CONFIG, "s")
+        self.master = AxiMaster(CONFIG)
+        self.bus = self.master.bus
+
+    def elaborate(self, platform: Any) -> Module:
+        m = super().elaborate(platform)
+        m.submodules.master = self.master
+        wiring.connect(m, self.memory, self.master.regions[1])
+        return m
+
+
+class Bench:
+    """A region that is simulated again and again, each time with a memory of its own."""
+
+    def __init__(self) -> None:
+        component = RegionWithMaster()
+        self._memory, self._seed = WILD, 0
+
+        async def memory(context: Any) -> None:
+            await MemoryModel(component.bus, self._memory, self._seed).play(context)
+
+        self._simulation = Simulation(component)
+        self._simulation.add_process(memory)
+
+    def run(self, case: Case) -> None:
+        """Its items are those of the model."""
+        ops, rows, self._memory, self._seed = case
+
+        async def body(tb: Any) -> None:
+            await region(tb, CONFIG, "s", 0, Window(rows=rows), [*ops, Operation(Op.FLUSH)], Stalls(False, False),
+                         limit=2500)
+
+        self._simulation.run(body)
+
+
+def stored(key: int) -> Operation:
+    return Operation(Op.TUPLE, 1, 0, (key,), ((0, 0),))
+
+
+def probe(key: int) -> Operation:
+    return Operation(Op.TUPLE, 0, 0, (0,), ((key, key),))
+
+
+def mixed(seed: int) -> list[Operation]:
+    """Stores and probes of few keys, so that they meet, in runs."""
+    rng = random.Random(seed)
+    return [rng.choice((stored, probe))(rng.randrange(3)) for _ in range(24)]
+
+
+CASES: dict[str, Case] = {
+    "wild": (mixed(0), 8, WILD, 0), "slow": (mixed(2), 8, SLOW, 2),
+    # A tuple of a key that is longer gone than a link reaches.
+    "old": ([stored(1), *(stored(2 + n % 7) for n in range(129)), stored(1), probe(1)], 64, CALM, 0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_same_items_as_the_model(case: str) -> None:
+    sound().run(CASES[case])
+
+
+@cache
+def sound() -> Bench:
+    return Bench()
+
+
+@pytest.mark.parametrize(("case", "part", "function", "old", "new"), [
+    # A look-up reads a line of heads while a store in it is under way; so does the next store.
+    ("wild", StoreUnit, "elaborate",
+     "step.any() | Cat(under_way[n] & (lines[n] == self.look) for n in range(k)).any()", "step.any()"),
+    ("wild", StoreUnit, "elaborate", "Cat(asked[n] & (lines[n] == lines[asks]) for n in range(k)).any()", "Const(0)"),
+    # A link reaches further than its bits.
+    ("old", StoreUnit, "elaborate", "(head != 0) & (distance <= reach)", "head != 0"),
+    # Tuples that came after the probe; a hit in another probe's list; a probe that leaves before it has read all.
+    ("slow", Chaser, "_step", "valid & records & (before.offset < f.count)", "valid & records"),
+    ("wild", Chaser, "_step", "Cat(count_read.data[:-1], step.context)", "Cat(count_read.data[:-1], c.oldest)"),
+    ("wild", Chaser, "_drain", "opened & drained & of['finished'] & ~again.due", "opened & drained & ~again.due"),
+    # A request has the id of the one behind it.
+    ("wild", AxiMaster, "elaborate", "Cat(reads.o.p.number, reads.source)",
+     "Cat(regions[1].read.payload.number, reads.source)")])
+def test_planted_faults_are_found(case: str, part: type, function: str, old: str, new: str) -> None:
+    with patch.object(part, function, faulty(part, function, old, new)):
+        bench = Bench()  # its parts are elaborated here
+    with pytest.raises(AssertionError):
+        bench.run(CASES[case])
