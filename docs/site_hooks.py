@@ -24,7 +24,7 @@ OTHERS = "<!-- other names -->"
 RECORD = re.compile(r"\d{4}-")
 #: Pages whose name begins so come later in searches: users look for how something is done first.
 BOOSTS = {"api/": 0.2, "adr/": 0.02, "CONTRIBUTING": 0.002, "architecture.md": 0.05, "benchmarks": 0.3, "formal": 0.3,
-          "qualify": 0.5, "command-line": 0.5, "recipes/": 0.3}
+          "joinbench": 0.1, "qualify": 0.5, "command-line": 0.5, "recipes/": 0.3}
 #: The line of docs/command-line.md that the commands replace.
 COMMANDS = "<!-- commands -->"
 
