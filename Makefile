@@ -64,7 +64,7 @@ formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick 
 	$(BIN)/python -m tests.formal
 	$(BIN)/python -m tests.formal.any_size
 
-sanitize: $(STAMP) ## The compiled loops under the sanitizers for addresses and undefined behaviour (minutes).
+sanitize: $(STAMP) ## The compiled loops under the sanitizers for addresses, undefined behaviour and threads (minutes).
 	$(BIN)/python -m tests.support.sanitized
 
 check: lint types test ## What CI runs.

@@ -186,8 +186,8 @@ class BatchSession(Session):
             raise DeviceError("the session was opened before this process was forked, and its threads are not here; "
                               "open a new one")
         if self._broken:
-            raise DeviceError("the session was stopped in the middle of a push, and part of its input is lost; open a "
-                              "new one, or restart a streaming session")
+            raise DeviceError("the session was stopped in the middle of a push or a flush, and part of its results is "
+                              "lost; open a new one, or restart a streaming session")
 
     def _check_times(self, arrivals: Arrivals) -> None:
         ts = arrivals.ts

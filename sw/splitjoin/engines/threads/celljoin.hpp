@@ -6,8 +6,8 @@
 namespace splitjoin {
 
 // A worker, until the session stops. The feeder keeps both windows, and says with each probe which positions it sees; the
-// worker compares its part of them. So the parts of two probes that follow each other begin elsewhere. Blocks of tuples
-// that are compared at once reach into those that the feeder writes meanwhile, whose bits are left out.
+// worker compares its part of them. So the parts of two probes that follow each other begin elsewhere. The feeder
+// writes tuples behind the last one meanwhile, and where the oldest were: no worker reads there.
 inline int64_t celljoin_core(int64_t address, int64_t core) {
     const Session &session = *reinterpret_cast<const Session *>(address);
     const Matcher matcher(session);

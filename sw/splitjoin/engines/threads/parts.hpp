@@ -121,10 +121,13 @@ struct Session {
 struct Matcher {
     Memory<Test> of;
     Condition condition;
+    bool copies;             // parts of blocks, as another thread writes beside them
+    Memory<int64_t> copied;  // of such a part, 64 keys of each test
 
     explicit Matcher(const Session &session)
-        : of(session.tests), condition({reinterpret_cast<const int64_t *>(of.data), 4 * session.tests}, session.junctions) {}
-    explicit operator bool() const { return of.data && static_cast<bool>(condition); }
+        : of(session.tests), condition({reinterpret_cast<const int64_t *>(of.data), 4 * session.tests}, session.junctions),
+          copies(session.kind == parts), copied(copies ? block * session.tests : 0) {}
+    explicit operator bool() const { return of.data && copied.data && static_cast<bool>(condition); }
 
     // Call `found` with the position of each tuple from `from` to before `to` that `message` meets, until it gives false.
     // Returns false if it did.
@@ -136,8 +139,19 @@ struct Matcher {
             of[n] = {stored.column(head + n), message + head + tests + n, message + head + 2 * tests + n, 8};
         if (!condition.begin(0)) return true;
         for (int64_t x = from / block * block; x < to; x += block) {
-            uint64_t bits = condition.mask(x & (stored.size - 1)) &
-                            bits_of(greatest_of(from - x, int64_t{0}), least_of(to - x, block) - 1);
+            const int64_t first = greatest_of(from - x, int64_t{0}), behind = least_of(to - x, block);
+            int64_t at = x & (stored.size - 1);
+            if (copies) {
+                const bool is_part = behind - first < block;
+                for (int64_t n = 0; n < tests; n++) {
+                    const int64_t *keys = stored.column(head + n);
+                    int64_t *some = copied.data + n * block;
+                    for (int64_t i = first; is_part && i < behind; i++) some[i] = keys[at + i];
+                    of[n].of_keys = is_part ? some : keys;
+                }
+                if (is_part) at = 0;
+            }
+            uint64_t bits = condition.mask(at) & bits_of(first, behind - 1);
             for (; bits; bits &= bits - 1)
                 if (!found(x + static_cast<int64_t>(__builtin_ctzll(bits)))) return false;
         }

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import CapacityError, OrderError, UnsupportedError
+from splitjoin.base.memory import too_large
 from splitjoin.base.processors import processors
 from splitjoin.base.threads import thread
 from splitjoin.lang.eval.pairs import PairTest, column_arrays
@@ -116,11 +117,16 @@ class ThreadSession(BatchSession):
         self._address = self._loops["open_session"](np.array(numbers, np.int64), self._junctions)
         if not self._address:
             raise CapacityError(f"there is no memory for the queues of {cores} threads; use fewer")
-        running = [thread(_core, (self._loops[of.loop], self._address, core, cores), name=f"{architecture} {core}")
-                   for core in range(cores)]
-        for one in running:
-            one.start()
+        running: list[Any] = []
         self._end = weakref.finalize(self, _stop, self._loops, self._address, running, self._junctions)
+        for core in range(cores):
+            one = thread(_core, (self._loops[of.loop], self._address, core, cores), name=f"{architecture} {core}")
+            try:
+                one.start()
+            except RuntimeError as error:
+                self._end()
+                raise CapacityError(f"only {core} of {cores} threads could be started ({error}); use fewer") from error
+            running.append(one)
 
     @property
     def _ends(self) -> dict[str, int]:
@@ -147,7 +153,12 @@ class ThreadSession(BatchSession):
             self._check_usable()
             end = np.zeros((1, _HEAD + 3 * len(self._tests)), np.int64)
             end[0, 0] = _END
-            items = self._verified(self._fed(end, waits=True))
+            self._broken = True  # until all is there, as in `push`
+            try:
+                items = self._verified(self._fed(end, waits=True))
+            except MemoryError as error:
+                raise too_large(self._matches) from error
+            self._broken = False
             self._matches += len(items)
             self._items.append(items)
         return super().flush()
