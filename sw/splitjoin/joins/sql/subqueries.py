@@ -49,7 +49,7 @@ class Database:
 
     tables: Parts
     rows: Callable[[exp.Expr], pa.Table]
-    aggregates: Callable[[], set[str]]
+    aggregates: Callable[[], frozenset[str]]
     single: bool = False
 
 
@@ -238,7 +238,7 @@ def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object
     return pa.table([take(both, pa.array(at))], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
 
 
-def is_aggregated(trees: Sequence[exp.Expr], aggregates: Callable[[], set[str]]) -> bool:
+def is_aggregated(trees: Sequence[exp.Expr], aggregates: Callable[[], frozenset[str]]) -> bool:
     """True if there is a function in ``trees`` whose value is of several rows, one of ``aggregates`` or another."""
     calls = [call for tree in trees for call in tree.find_all(exp.Func)]
     names = {name.lower() for call in calls for name in (
