@@ -187,7 +187,7 @@ def test_what_regions_do_not_fold_one_unit_folds_in_order(aggregate: Any, why: s
     assert re.search(why, circuit.folding.in_order)
     assert circuit.config.whole_states
     assert re.search(rf"folded .* in order of arrival, by one unit behind the gather trees, a partner a cycle, .*{why}",
-                     splitjoin.explain(asked, capacity=64))
+                     str(splitjoin.explain(asked, capacity=64)))
     assert "unit that folds in order" in parts(circuit.config, "ecp5")
     with_index = SimDevice(capacity=64, core="bucket")
     assert states_circuit(with_index, asked) is None  # unless it is demanded

@@ -1,5 +1,4 @@
-"""Runs tests with the compiled loops under the sanitizers for addresses and undefined behaviour, and threads of the
-papers' architectures under that for threads, too.
+"""Runs tests with the compiled loops under the sanitizers for addresses, undefined behaviour and threads.
 
 By `make sanitize`. The libraries are built by g++ (or what $CXX names), whose runtime is loaded ahead of Python, so
 that arrays of NumPy have guards around them, too. What they find is in build/sanitized/report.*. As a plug-in of pytest

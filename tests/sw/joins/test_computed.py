@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import DeviceError, InputError, PredicateError
 from splitjoin.joins.explain import explain
+from splitjoin.joins.sql.database import close_idle
 from tests.support.sampling import examples
 
 R = pa.table({"ts": [1, 2, 3, 4, 5, 6], "x": [1, 2, 3, None, 5, 6], "word": ["Abc", "bcd", None, "ab", " x ", "Éa"],
@@ -179,6 +180,7 @@ def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ModuleNotFoundError("no module", name="duckdb")
         return real(name, package)
 
+    close_idle()  # the database that a process keeps
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(PredicateError, match=r"(?s)ln\(r\.x\).* or install DuckDB, which computes"):
         splitjoin.join(R, S, on="ln(r.x) < s.a")
