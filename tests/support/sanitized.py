@@ -64,7 +64,14 @@ def main() -> None:
         failed |= subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "tests.support.sanitized", "-k",
                                   "not built_anew and not missing_library and not zip_file", *of],
                                  env={**os.environ, **settings}, check=False).returncode != 0
-    sys.exit(failed or any(_FOLDER.glob("report.*")))
+    reports = [path for path in _FOLDER.glob("report.*") if not _is_harmless(path.read_text())]
+    print(*(f"reported: {path}" for path in reports), sep="\n")
+    sys.exit(failed or bool(reports))
+
+
+def _is_harmless(report: str) -> bool:
+    """True where the sanitizer says only that it may err on fibers, by which tests choose the order of threads."""
+    return all("doesn't fully support makecontext" in line for line in report.splitlines() if line.strip())
 
 
 if __name__ == "__main__":
