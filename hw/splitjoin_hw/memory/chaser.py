@@ -332,7 +332,7 @@ class Chaser(wiring.Component):
 
 
 class _Contexts:
-    """What contexts have in common, and what is known of each.
+    """The state that contexts share, and that of each of them.
 
     Attributes:
         fixed, state, counts, hits: Memories, of a row a context; ``hits`` has `HIT_LIST` of them.

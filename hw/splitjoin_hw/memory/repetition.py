@@ -72,8 +72,8 @@ class Repetition:
 
     def drive(self, m: Module, c: Any, give: Value, waits: Value, ends: Value, quiet: Value, room: Value,
               free: Value) -> None:
-        """What the oldest of the contexts ``c`` does next. ``give``, ``waits``: a hit leaves; hits wait. ``ends``: its
-        pass has ended, and all hits have left. ``quiet``: it does nothing. ``free``: a step may begin.
+        """The next step of the oldest of the contexts ``c``. ``give``, ``waits``: a hit leaves; hits wait. ``ends``:
+        its pass has ended, and all hits have left. ``quiet``: it does nothing. ``free``: a step may begin.
         """
         if not self.made:
             return

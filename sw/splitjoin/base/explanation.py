@@ -1,4 +1,4 @@
-"""What `explain` tells: facts, some with figures, which are shown as text, plain data, JSON and HTML."""
+"""The explanation of a join: facts, some with figures, which are shown as text, plain data, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Fact:
 
     Attributes:
         name: Its name, at most 11 characters; empty where it stands alone.
-        text: What is told of it.
+        text: The sentence about it.
         more: Further lines of text, which begin with a space.
         figures: Numbers in ``text``, by name: ``expected`` and ``counted`` pairs or rows, ``bytes``, ``cpu_seconds``;
             and ``of``, the pairs that all tuples within windows make.
@@ -54,7 +54,7 @@ class Explanation(UserString):
     """An explanation, which prints as its text and has the methods of one; ``str(…)`` of it is a string.
 
     Attributes:
-        facts: What is told, in order.
+        facts: The facts, in order.
     """
 
     def __init__(self, told: str | UserString | Iterable[str | Fact]) -> None:
