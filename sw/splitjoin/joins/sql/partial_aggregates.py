@@ -79,10 +79,11 @@ class _Call:
         if not self.is_plain:
             return f"any_value({parts[0]})"
         if self.of_first and self.value is not None:
-            wide = any(pa.types.is_integer(field.type) for field in _fields(self.call.this, table))
-            value = sql_text(self.value)
-            return _OF_FIRST[type(self.call)].format(n=rows, e=f"CAST(({value}) AS HUGEINT)" if wide and isinstance(
-                self.call, (exp.Sum, exp.Avg)) else f"({value})")
+            value = f"({sql_text(self.value)})"
+            if isinstance(self.call, (exp.Sum, exp.Avg)):  # in the type in which DuckDB sums, of 32 bits too
+                is_integer = any(pa.types.is_integer(field.type) for field in _fields(self.call.this, table))
+                value = f"CAST({value} AS {'HUGEINT' if is_integer else 'DOUBLE'})"
+            return _OF_FIRST[type(self.call)].format(n=rows, e=value)
         return _TOGETHER[type(self.call)].format(*parts or [rows])
 
 

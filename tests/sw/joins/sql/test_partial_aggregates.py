@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -100,6 +101,19 @@ def test_what_needs_pairs(text: str) -> None:
     chance = random.Random(2)
     r, s = (_table(chance, names, 30) for names in ("xukvfn", "abjtfn"))
     assert "without pairs" not in _check(text, r, s)
+
+
+def test_floats_of_32_bits_are_summed_as_those_of_64() -> None:
+    r = pa.table({"k": [0, 0, 1], "v": pa.array([0.1, 0.7, 1.3], pa.float32())})
+    s = pa.table({"a": range(11)})
+    text = "SELECT k, sum(v) AS total, avg(v) AS mean FROM r JOIN s ON a > k GROUP BY k ORDER BY k"
+    found = splitjoin.sql(text, r=r, s=s)
+    with duckdb.connect() as db:
+        db.register("r", r)
+        db.register("s", s)
+        expected = [(k, pytest.approx(total, rel=1e-14), pytest.approx(mean, rel=1e-14))
+                    for k, total, mean in db.execute(text).fetchall()]
+    assert [tuple(row.values()) for row in found.to_arrow().to_pylist()] == expected
 
 
 def test_sums_that_pass_64_bits_are_those_of_duckdb() -> None:
