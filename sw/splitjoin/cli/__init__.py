@@ -152,8 +152,8 @@ def command_parser() -> argparse.ArgumentParser:
     kind_options(what)
     circuit_options(what)
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
-    what.add_argument("--format", choices=EXPLANATION_FORMATS, help="of what is told: text, JSON, or a page of HTML "
-                                                                    "(text)")
+    what.add_argument("--format", choices=EXPLANATION_FORMATS, help="form of the explanation: text, JSON, or a page "
+                                                                    "of HTML (text)")
     what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
                                                                          "(%(default)s)")
 

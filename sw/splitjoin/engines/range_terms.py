@@ -111,7 +111,7 @@ class RangeTerms:
         return self._extreme(term, view)
 
     def _joined(self, values: Array, of_both: np.ufunc = np.add, where: Mask | None = None) -> Array:
-        """What ``of_both`` makes of the values of the ranges of each base, of those ``where`` a range has one."""
+        """The value of each base: its ranges' values, ``where`` these have one, put together by ``of_both``."""
         if self._firsts is None:
             return values
         if where is not None and not where.all():

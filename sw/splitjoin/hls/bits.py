@@ -157,8 +157,8 @@ class GraphBits:
                 for n in range(len(starts) + 1)]
 
     def _loaded(self, number: int, read: int | None) -> tuple[Word, int]:
-        """What a register takes that holds the state which ``read`` reads and whose next value is ``number``, and the
-        signal by which it does: choices of the old value, which nothing else needs, are its enable.
+        """The input of the register that holds the state which ``read`` reads and whose next value is ``number``, and
+        its enable: choices of the old value, which nothing else needs.
         """
         node, word = self._graph.nodes[number], self._words[number]
         if number == read:

@@ -87,6 +87,6 @@ def pieces(keys: Codes, start: Rows, end: Rows, low: Codes, high: Codes) -> tupl
 
 
 def _begin(block: Rows, shift: int, n: int) -> Rows:
-    """How many of the positions from 1 to ``n`` are before each block of 2^``shift``."""
+    """The number of positions from 1 to ``n`` before each block of 2^``shift``."""
     found: Rows = np.clip((block << shift) - 1, 0, n)
     return found

@@ -13,7 +13,7 @@ namespace splitjoin {
 // the way of R: behind all tuples of R that the next core had sent before the tuple of S came, and ahead of those that it
 // has compared with it. So each pair meets once.
 //
-// What expires is told at the far end of the chain, ahead of the first tuple that does not meet it any more, and waits
+// Expiries enter at the far end of the chain, ahead of the first tuple that does not meet them any more, and wait
 // there until the tuple has come.
 struct HandshakeCore {
     const Session &session;

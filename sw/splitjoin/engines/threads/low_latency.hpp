@@ -14,7 +14,7 @@ namespace splitjoin {
 // - Else they pass each other on a link between both homes. A core keeps each tuple of S that it has sent on until its
 //   acknowledgement, and of those R's tuple finds the ones whose home it has passed, if its own is here or ahead.
 //
-// What expires is told at the far end, waits there until its tuple has come by, and goes through all cores.
+// An expiry enters at the far end, waits there until its tuple has come by, and goes through all cores.
 inline int64_t low_latency_core(int64_t address, int64_t core) {
     const Session &session = *reinterpret_cast<const Session *>(address);
     const bool first = core == 0, last = core == session.cores - 1;

@@ -58,7 +58,7 @@ inline int64_t open_session(Rows numbers, Rows junctions) {
 // Have all cores end.
 inline void stop_session(int64_t address) { release(reinterpret_cast<Session *>(address)->word_of(0), int64_t{1}); }
 
-// What a session's first thread does with one message after the other, and what comes out meanwhile.
+// The loop of a session's first thread: it sends one message after the other, and takes results meanwhile.
 struct Feeder {
     Session &session;
     RowsOut items;

@@ -46,11 +46,11 @@ class TableFormat(ABC):
 
     def batches(self, path: Path, rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """The table in batches of at most ``rows``, of which memory holds one; if it is `columnar`."""
-        raise NotImplementedError
+        raise NotImplementedError  # of a format that is not columnar, nobody asks it
 
     def nbytes(self, path: Path, columns: Sequence[str]) -> int:
         """About how many bytes some ``columns`` have in memory, without reading rows; if it is `columnar`."""
-        raise NotImplementedError
+        raise NotImplementedError  # nor this
 
     @abstractmethod
     def writer(self, file: Any, schema: pa.Schema) -> Any:
