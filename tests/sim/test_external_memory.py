@@ -40,7 +40,7 @@ WILD = SimulatedMemory(latency=3, interval=2, reorder=25, stall=0.3)
 def test_random_joins(core: str, on: str, contexts: int) -> None:
     """Windows by rows and by time that fill and overflow, in all orders, under stalls at every port."""
     @given(joins((1, 64, 2, 2, 1, 1), timed=True, max_rows=900), MEMORIES)
-    @settings(max_examples=examples(16))
+    @settings(max_examples=examples(10))
     def same_answer(found: Any, external: SimulatedMemory) -> None:
         def make(**options: Any) -> SimDevice:
             return SimDevice(**options, memory="axi", contexts=contexts, external=external)

@@ -79,7 +79,7 @@ def test_parts_that_occur_once_stay_in_the_expression() -> None:
     assert test.before(8) == ""
 
 
-@pytest.mark.parametrize("on", [coalesced(8), cases(6), extremes(30)])
+@pytest.mark.parametrize("on", [coalesced(8), cases(6), at_length(extremes(30))])
 def test_what_would_need_too_many_parts_is_left_to_the_residual(on: str) -> None:
     query = query_of(on)
     plan = make_plan(query.predicate)
