@@ -228,7 +228,10 @@ class JoinService:
             self._changed.notify_all()
 
     def _write_epochs(self) -> None:
+        patience = 0.0  # the thread before may have died of its wait: that is tried before an epoch ends the trouble
         while True:
+            self._writer.wait(patience)
+            patience = _PATIENCE
             wrote = self._write(final=False)
             with self._changed:
                 if wrote or self._trouble:
@@ -237,7 +240,6 @@ class JoinService:
                     break
                 if self._trouble:
                     self._changed.wait(_RETRY)
-            self._writer.wait(_PATIENCE)
         while not self._write(final=True) and self._trouble is not None and not self._stopping:
             with self._changed:
                 self._changed.wait(_RETRY)

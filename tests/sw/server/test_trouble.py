@@ -145,13 +145,15 @@ def test_the_thread_of_epochs_begins_anew_and_loses_nothing(tmp_path: Path, monk
     def fails(*_: object) -> None:
         raise SystemExit("a bad day")
 
-    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
+    lines = list[str]()
+    with JoinService(read_config(config(tmp_path)), lines.append) as service:
         put_all(0, 50)
         with monkeypatch.context() as patch:
             patch.setattr(type(service._writer._of), function, fails)
             wait(lambda: service.status()["deaths"] > 1)
             assert service.status()["trouble"] == ("the thread that writes epochs died, and begins anew: SystemExit: "
                                                    "a bad day")
+            assert "epochs are written again" not in lines  # not between two deaths, either
             with pytest.raises(InputError, match="the server takes no tuples now, as the thread that writes epochs "):
                 service.source("orders", "main")
         wait(lambda: service.status()["trouble"] is None)
