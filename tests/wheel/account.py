@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .pages import Block, commands, words
+from .pages import Block, blocks, commands, words
 from .setups import BAND, FEATURES, JOB, JOBS, SPARK, STOP, board, copied, files, loaded
 
 __all__ = ["CHANGES", "COMPILES", "MAKE", "PAGES", "PROGRAMS", "Change", "Command", "Run", "accounted", "run_of"]
@@ -83,6 +83,10 @@ pq.write_table(pa.table({"ts": [7, 12], "area": [1, 2], "price": [12.5, 8.0]}), 
     "docs/spark.md": (Run("spark", after="spark.stop()"),),
     "docs/guides/spark.md": (Run("spark", after=STOP),),
     "docs/guides/fpga.md": (Run("circuits"),),
+    "docs/tutorial.md": (Run("spark", having="local_session", before=blocks("docs/tutorial.md")[0].code,
+                             after="spark.stop()"),
+                         Run("circuits", having="pysim", before=blocks("docs/tutorial.md")[0].code),
+                         Run("plain")),
     "docs/daemon.md": (Run("circuits", after="""
 import subprocess
 subprocess.run(["splitjoin", "daemon", "stop"], check=True)

@@ -73,7 +73,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     several = len(statement.tables) > 2
     if several:
         check_steps(statement, "left last")
-    check_named(statement, unnamed)
+    check_named([table.name for table in statement.tables], unnamed)
     given, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
     check_metrics(metrics)

@@ -46,7 +46,7 @@ from .outputs import NotDuckDBs
 from .projection import sorted_rows
 from .query import Surroundings
 from .select import Select, by_stream
-from .statement import Statement, all_tables, check_steps, read_statement
+from .statement import Statement, all_tables, check_steps, read_statement, table_names
 from .terms import make_select
 from .trees import StatementText, check_meaning, said_columns, statement_tree
 
@@ -90,14 +90,16 @@ def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
     return found, {n: value for n, value in keywords.items() if n not in used}
 
 
-def check_named(statement: Statement, unnamed: Sequence[Any]) -> None:
-    """Raise `InputError` if tables, ``unnamed``, were given by position."""
-    if unnamed:
-        names = ", ".join(f"{t.name}=…" if t.name.isidentifier() else f"tables={{{t.name!r}: …}}"
-                          for t in statement.tables)
-        raise InputError(f"the tables of a statement are given under their names, {names}, as their place does not say "
-                         f"which is which, but {len(unnamed)} {plural(len(unnamed), 'argument')} without a name came "
-                         f"after the text: {', '.join(type(u).__name__ for u in unnamed)}")
+def check_named(names: Sequence[str], unnamed: Sequence[Any]) -> None:
+    """Raise `InputError` if tables, ``unnamed``, of a statement with tables of the ``names`` were given by position."""
+    if not unnamed:
+        return
+    if isinstance(unnamed[0], Mapping) and {str(n).lower() for n in unnamed[0]} & {n.lower() for n in names}:
+        raise InputError("a mapping from names to tables is given as tables=…, but it came without that name")
+    shown = ", ".join(f"{n}=…" if n.isidentifier() else f"tables={{{n!r}: …}}" for n in names)
+    raise InputError(f"the tables of a statement are given under their names, {shown}, as their place does not say "
+                     f"which is which, but {len(unnamed)} {plural(len(unnamed), 'argument')} without a name came after "
+                     f"the text: {', '.join(type(u).__name__ for u in unnamed)}")
 
 
 def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device,
@@ -220,20 +222,23 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
     sort = sorts(sort)
     stated = Stated(types, null_values, [*(tables or {}), *streams])
     tree, source = statement_tree(text)
+    check_named(table_names(tree), unnamed)
     if window is None:
         closed_windows(None, closed)  # which needs windows
     call = _SqlCall(tree, source, dict(tables or {}), streams, device, device_options, sort, to, {
         "window": window, "time": time, "order": order, "closed": closed}, stated)
+    beyond: StatementError | None = None
     try:
         statement = read_statement(tree, source)
         several = len(statement.tables) > 2
         if several:
             check_steps(statement, "any" if any(map(is_schema, (*call.tables.values(), *streams.values()))) else (
                 "inner"))
-        check_named(statement, unnamed)
         call.check_nested(statement)
-    except StatementError as refused:
-        return call.answered(refused)
+    except StatementError as error:
+        beyond = error
+    if beyond is not None:  # not within the except, whose error would be shown above each error of the rest
+        return call.answered(beyond)
     given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     all_of = "all" if several else "both"

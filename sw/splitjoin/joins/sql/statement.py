@@ -17,7 +17,7 @@ from splitjoin.lang.kind import How
 from .trees import FromItem, FromJoin, StatementText, condition_tree, conjunction, from_trees, statement_tree
 
 __all__ = ["CHOOSING", "SEMI", "Kinds", "Ordering", "SelectItem", "Statement", "TableName", "all_tables", "check_steps",
-           "condition_statement", "parse", "read_statement", "statement_of"]
+           "condition_statement", "parse", "read_statement", "statement_of", "table_names"]
 
 T = TokenType
 #: What to write instead of EXISTS, and of IN with a SELECT.
@@ -185,6 +185,13 @@ def statement_of(tree: Any, source: StatementText) -> Statement:
 def all_tables(tree: Any) -> frozenset[str]:
     """The names of all tables in ``tree``, in lower case."""
     return frozenset(table.name.lower() for table in tree.find_all(exp.Table))
+
+
+def table_names(tree: Any) -> list[str]:
+    """The names of the tables that must be given for ``tree``, in its order: not those that its WITH makes."""
+    made = {table.alias.lower() for table in tree.find_all(exp.CTE)}
+    names = dict.fromkeys(table.name for table in tree.find_all(exp.Table, bfs=False))
+    return [name for name in names if name and name.lower() not in made]
 
 
 def check_steps(statement: Statement, kinds: Kinds) -> None:

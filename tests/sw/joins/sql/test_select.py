@@ -340,6 +340,17 @@ def test_tables_have_names() -> None:
     with pytest.raises(InputError, match=r"under their names, r=…, s=…, as their place .* but 1 argument without "
                                          r"a name came after the text: "):
         splitjoin.sql(f"SELECT r.x {NEAR}", R, window="ROWS 3")  # type: ignore[call-overload]  # wrong on purpose
+    text = "SELECT r.x, count(*) FROM r JOIN s ON r.x = s.a GROUP BY r.x"  # of which DuckDB does a part
+    with pytest.raises(InputError, match=r"under their names, r=…, s=…, .* but 1 argument without a name came"):
+        splitjoin.sql(text, R)  # type: ignore[call-overload]  # wrong on purpose
+    with pytest.raises(InputError, match=r"^a mapping from names to tables is given as tables=…, but it came without"):
+        splitjoin.sql(text, {"r": R, "s": S})  # type: ignore[call-overload]  # wrong on purpose
+
+
+def test_errors_of_what_duckdb_does_have_no_other_error_above_them() -> None:
+    with pytest.raises(SplitJoinError) as caught:
+        splitjoin.sql("SELECT count(*) FROM r JOIN s ON r.x = s.a GROUP BY r.x", r=R)
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(("kind", "of"), [("LEFT", "s"), ("FULL", "s"), ("RIGHT", "r"), ("FULL", "r")])
