@@ -144,6 +144,7 @@ r, s = {"x": [10, 20, 30], "y": [1, 2, 3]}, {"a": [12, 70, 31], "b": [0, 1, 2]}
     "docs/guides/analyst.md": (Run("plain", before=files(
         trades="ts,price\n1,10\n4,20\n9,30\n20,40\n", quotes="ts,bid\n2,8\n4,19\n7,29\n9,33\n12,99\n")),),
     "docs/guides/researcher.md": (Run("plain"),),
+    "docs/recipes/questions.md": (Run("plain"),),
     "docs/coming-from.md": (Run("plain"),),
     "docs/install.md": (Run("plain"),),
     "docs/intervals.md": (Run("plain"),),
