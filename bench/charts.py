@@ -14,13 +14,14 @@ mpl.use("Agg")
 from cycler import cycler
 from matplotlib import pyplot as plt  # after the backend is chosen
 
+from splitjoin.base.svg import themed
+
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 Files = dict[str, dict[str, Any]]
 Rows = list[dict[str, Any]]
 
 #: The colour of texts and axes, which `save` replaces by that of the reader's theme.
 INK = "#010203"
-_THEMES = ("<style>svg{color:#1f2328}@media (prefers-color-scheme:dark){svg{color:#e3e6ea}}</style>")
 #: Colours that can be read on white and on black, and a marker for each, as one series may hide another.
 COLOURS = ("#3987e5", "#d9772b", "#2aa876", "#d6556d", "#9d6fd6", "#8f8a1f", "#7d8790")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -55,8 +56,7 @@ def save(figure: Any, name: str) -> Path:
     plt.close(figure)
     # matplotlib ends lines with spaces.
     drawn = "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n"
-    begin = drawn.index(">", drawn.index("<svg")) + 1
-    path.write_text(drawn[:begin] + _THEMES + drawn[begin:].replace(INK, "currentColor"), encoding="utf-8")
+    path.write_text(themed(drawn).replace(INK, "currentColor"), encoding="utf-8")
     return path
 
 

@@ -1,4 +1,6 @@
-"""The picture of all architectures' topologies, docs/pictures/topologies.svg. Run: python -m bench.topologies"""
+"""The pictures of all architectures' topologies, docs/pictures/topologies.svg, and of one query's circuit,
+docs/pictures/block-diagram.svg. Run: python -m bench.topologies
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from bench.charts import COLOURS, INK, plt, save
+import pyarrow as pa
+
+from bench.charts import COLOURS, INK, PICTURES, plt, save
+from splitjoin import explain, query
+from splitjoin.base.svg import themed
 
 _R, _S, _CORE, _NODE, _ARROW = COLOURS[0], COLOURS[3], "#e8f5e9", "#fff8e1", COLOURS[6]
 Point = tuple[float, float]
@@ -153,13 +159,19 @@ PANELS: dict[str, Callable[[Any], None]] = {
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the pictures."""
     figure, grid = plt.subplots(4, 2, figsize=(10, 12), layout="constrained")
     for axes, (title, draw) in zip(grid.flat, PANELS.items(), strict=True):
         axes.set(title=title, xlim=(-0.8, 7.6), ylim=(-0.3, 5.4))
         axes.set_axis_off()
         draw(axes)
     print(save(figure, "topologies"))
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
+    band = query(schema, schema, on="abs(r.x - s.x) <= 10", window="RANGE 1000", time="ts")
+    drawing = PICTURES / "block-diagram.svg"
+    drawing.write_text(themed(explain(band, cores=8, capacity=64, lanes=4, probes=2).svg()) + "\n",
+                       encoding="utf-8")
+    print(drawing)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ _WIDTH, _BAR, _LINE, _FONT = 360, 12, 36, 13
 #: Colours are the page's own, and one that can be read on white and on black.
 _STYLE = """.splitjoin-explain th{text-align:left;vertical-align:top;padding-right:1em}
 .splitjoin-explain td{text-align:left;overflow-wrap:anywhere;white-space:pre-wrap}
-.splitjoin-explain svg{display:block;width:100%;max-width:480px;height:auto}
-.splitjoin-explain svg text{fill:currentColor;font:13px sans-serif}
+.splitjoin-explain .picture{overflow-x:auto}
+.splitjoin-explain .bars{display:block;width:100%;max-width:480px;height:auto}
+.splitjoin-explain .bars text{fill:currentColor;font:13px sans-serif}
 .splitjoin-explain .counted{fill:#3987e5;stroke:#3987e5}
 .splitjoin-explain .expected{fill:none;stroke:currentColor;stroke-dasharray:4 2}"""
 
@@ -57,10 +58,11 @@ class Explanation(UserString):
         facts: The facts, in order.
     """
 
-    def __init__(self, told: str | UserString | Iterable[str | Fact]) -> None:
+    def __init__(self, told: str | UserString | Iterable[str | Fact], diagram: str = "") -> None:
         """``told``: the `Fact` objects, or their lines, of which one that begins with a space belongs to the fact
-        before. As for `UserString`, also a text.
+        before. As for `UserString`, also a text. ``diagram``: an element ``svg``, trusted as it is; empty for none.
         """
+        self._diagram = diagram
         self.facts = tuple(_facts(str(told).split("\n") if isinstance(told, (str, UserString)) else told))
         super().__init__("\n".join(map(str, self.facts)))
 
@@ -79,9 +81,15 @@ class Explanation(UserString):
         """`to_dict` as JSON; ``indent``: spaces by which each level begins later, None for one line."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
+    def svg(self) -> str:
+        """The picture, an element ``svg`` that needs nothing else: of a query, the block diagram of its circuit; of
+        tables, bars of the pairs expected, looked at and found. Empty where there is none.
+        """
+        return self._diagram or "".join(self._bars())
+
     def html(self) -> str:
-        """A page, in light or dark colours as the browser prefers, that needs nothing else: a table of the facts, and
-        bars of the pairs expected, looked at and found.
+        """A page, in light or dark colours as the browser prefers, that needs nothing else: the picture (`svg`), and a
+        table of the facts.
         """
         return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>splitjoin explain</title>\n'
                 '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -92,8 +100,10 @@ class Explanation(UserString):
         """`html` as a part of a page, such as a notebook."""
         rows = "\n".join(f"<tr><th>{_escaped(fact.name)}</th><td>{_escaped(told)}</td></tr>"
                          for fact in self.facts for told in ["\n".join([fact.text, *map(str.strip, fact.more)])])
-        return (f'<div class="splitjoin-explain"><style>{_STYLE}</style>\n{"".join(self._bars())}<table>\n{rows}\n'
-                "</table></div>")
+        below = [f"<p>All pairs, within windows where there are some: {all_pairs:,.0f}</p>\n"
+                 for all_pairs in {fact.figures["of"] for fact in self.facts if "of" in fact.figures}]
+        return (f'<div class="splitjoin-explain"><style>{_STYLE}</style>\n<div class="picture">{self.svg()}</div>'
+                f'{"".join(below)}<table>\n{rows}\n</table></div>')
 
     def _bars(self) -> Iterator[str]:
         """The picture: a bar for each number of pairs or rows, from zero; nothing where there are none."""
@@ -103,7 +113,7 @@ class Explanation(UserString):
             return
         most = max(value for *_, value in bars) or 1
         told = "; ".join(f"{name} {kind} {value:,.0f}" for name, kind, value in bars)
-        yield (f'<svg viewBox="0 0 {_WIDTH} {len(bars) * _LINE}" role="img" aria-label="{_escaped(told)}" '
+        yield (f'<svg class="bars" viewBox="0 0 {_WIDTH} {len(bars) * _LINE}" role="img" aria-label="{_escaped(told)}" '
                f'xmlns="http://www.w3.org/2000/svg">')
         for n, (name, kind, value) in enumerate(bars):
             y = n * _LINE
@@ -111,9 +121,7 @@ class Explanation(UserString):
                    f'<text x="{_WIDTH}" y="{y + _FONT}" text-anchor="end">{value:,.0f}</text>'
                    f'<rect class="{kind}" x="1" y="{y + _LINE - _BAR - 6}" width="{value / most * (_WIDTH - 2):.1f}" '
                    f'height="{_BAR}"/>')
-        yield "</svg>\n"
-        for all_pairs in {fact.figures["of"] for fact in self.facts if "of" in fact.figures}:
-            yield f"<p>All pairs, within windows where there are some: {all_pairs:,.0f}</p>\n"
+        yield "</svg>"
 
 
 def _facts(told: Iterable[str | Fact]) -> Iterator[Fact]:

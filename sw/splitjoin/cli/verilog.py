@@ -10,9 +10,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from splitjoin.base.disk import replacing
-from splitjoin.base.errors import InputError, ToolError, check
+from splitjoin.base.errors import InputError, OptionError, ToolError, check
 from splitjoin.base.progress import tell
+from splitjoin.base.svg import themed
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
+from splitjoin.circuit.export.diagram import diagram
 from splitjoin.circuit.export.helpers import wire_helpers
 from splitjoin.circuit.export.testbench import testbench_files
 from splitjoin.circuit.export.vectors import random_arrivals, vectors
@@ -62,6 +64,8 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--timescale", type=_timescale, metavar="UNIT/PRECISION", default="1ns/1ps",
                        help="time unit and precision of the modules, such as 1ns/1ps, with which a bench's clock of "
                             "10 ns can run; none for no directive (%(default)s)")
+    group.add_argument("--diagram", metavar="FILE.svg",
+                       help="also write the block diagram of the circuit, with kinds, widths and cells on ECP5")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
                        help="folder for NAME.v, NAME.json, NAME.vlt (lint waivers for Verilator), and with --top axi "
                             "NAME_axi.v; made if it does not exist")
@@ -81,6 +85,9 @@ def write_circuit(args: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
+    if args.diagram is not None and not args.diagram.lower().endswith(".svg"):
+        raise OptionError(f"--diagram writes SVG, to a file whose name ends in .svg, not {args.diagram!r}; give "
+                          f"another name")
     name, axi, folder = check_name(args.name), args.top == "axi", Path(args.output)
     parameters = CircuitParameters(**options)
     check("sources with --testbench", parameters.sources, parameters.sources == 1 or args.testbench is None,
@@ -126,6 +133,9 @@ def write_circuit(args: argparse.Namespace) -> None:
     contents[f"{name}.json"] = json.dumps(described, indent=2) + "\n"
     _check_alone(folder, name, contents)
     _write(folder, contents)
+    if args.diagram is not None:
+        drawing = Path(args.diagram)
+        _write(drawing.parent, {drawing.name: f"{themed(diagram(config, clock=plan.clock))}\n"})
     if plan.residual is not None:
         print(f"{_VERIFIED} {plan.residual}; `splitjoin explain` says why", file=sys.stderr)
 

@@ -16,6 +16,7 @@ from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_te
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, ordered_folder, stored_states
 from splitjoin.circuit.cost.resources import check_family
 from splitjoin.circuit.deciding_pairs import check_decides, deciding_pairs
+from splitjoin.circuit.export.diagram import diagram
 from splitjoin.circuit.folding import FoldChoice
 from splitjoin.circuit.geometry import comparators, comparisons
 from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized
@@ -113,11 +114,12 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
                      f"keeps them or not")
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
+    if not windowed and chosen == CircuitParameters():  # whole tables: nobody asks for a circuit
+        asks = "circuits    yes; with a window, or an option such as cores, their parts and cost are shown here"
+        return Explanation(_shortened([*lines, asks, *others]))
     circuit = [*_circuit(config, plan), *_state(config, family, "" if few is None else str(few), folding),
                *cost_lines(config, family)]
-    if not windowed and chosen == CircuitParameters():  # whole tables: nobody asks for a circuit
-        circuit = ["circuits    yes; with a window, or an option such as cores, their parts and cost are shown here"]
-    return Explanation(_shortened([*lines, *circuit, *others]))
+    return Explanation(_shortened([*lines, *circuit, *others]), diagram(config, family, plan.clock))
 
 
 def _windows(query: Query, windowed: bool) -> str:

@@ -43,7 +43,8 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
 
     Returns:
         An `Explanation`, which prints as a line for each of the things told, which begins with its name, and shows bars
-        of the pairs in notebooks. It has ``to_dict()``, ``to_json()`` and ``html()``.
+        of the pairs, or the block diagram of the circuit, in notebooks. It has ``to_dict()``, ``to_json()``, ``html()``
+        and ``svg()``.
 
     Raises:
         SplitJoinError: As of `join`; for a query, with parameters that no circuit can have.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from html.parser import HTMLParser
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,35 +12,9 @@ import pytest
 import splitjoin
 from splitjoin import Explanation
 from splitjoin.base.explanation import Fact
+from tests.support.html_page import Page
 
 HOSTILE = '</td><script>alert("x")</script>&\x1b[31m'
-#: Elements of HTML and SVG that have no end.
-VOID = ("meta", "rect")
-
-
-class Page(HTMLParser):
-    """A page: its elements, which must end in order, their attributes, and its texts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open, self.elements, self.texts = list[str](), list[tuple[str, dict[str, Any]]](), list[str]()
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
 
 
 def joined(*, analyze: bool) -> Explanation:

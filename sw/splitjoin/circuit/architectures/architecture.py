@@ -106,6 +106,8 @@ class Architecture(ABC):
         stages: True if it takes the parameter ``stage_counters``.
         isolates: True if it can leave out a core that stands still (parameter ``fault_timeout``).
         blocks: True if it takes the parameters ``block`` and ``threshold``.
+        flow: The way of tuples: through ``trees`` to all cores; along a ``chain`` of them; R and S ``passing`` each
+            other there; or probes to all cores while stored tuples are ``shifting`` from core to core.
         later_probes: True if the later tuple of a pair is the one that finds the other; an item's field ``side`` then
             follows from the answer.
         settles: True if it can tell that the results of all tuples so far are complete, and go on.
@@ -129,6 +131,7 @@ class Architecture(ABC):
     blocks: bool = False
     stages: bool = False
     isolates: bool = False
+    flow: str = "trees"
 
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
@@ -193,6 +196,7 @@ class MovingArchitecture(Architecture):
 
     sequential, folds = False, False
     baseline, moves = True, True
+    flow = "passing"
 
     def check_parameters(self, parameters: Parameters) -> None:
         super().check_parameters(parameters)

@@ -18,6 +18,7 @@ class CellJoin(MovingArchitecture):
     orders = "none", "outer", "total"
     mergers = "ready", "fixed"
     cores = 4
+    flow = "shifting"
 
     def check_order(self, order: Order, parameters: Parameters) -> None:
         """Segments follow each other in age, so a fixed order of inputs sorts; it needs a star for each probe."""

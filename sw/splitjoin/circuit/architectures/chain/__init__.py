@@ -18,6 +18,7 @@ class Chain(Architecture):
     mergers = "ready", "fixed"
     stages = True
     baseline = True
+    flow = "chain"
 
     def check_parameters(self, parameters: Parameters) -> None:
         super().check_parameters(parameters)
