@@ -3,116 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError, UnsupportedError
-from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
 from splitjoin.sessions.shared.pair_test import PairTest
 from tests.support.lagging import LaggingDevice
-from tests.support.sampling import examples
 
-from .test_shared import Feed, R, Run, S, check, rows, tuples
-
-#: Conditions of a common join, and queries that it can serve.
-COMMON = ["abs(r.x - s.y) <= 1", "r.x < s.y", "r.x = 0"]
-QUERIES: list[dict[str, Any]] = [
-    {"on": "r.x = s.y"}, {"on": "abs(r.x - s.y) <= 1"}, {"on": "r.x < s.y AND r.name <> 'r3.1'", "select": ["r.name"]},
-    {"on": "r.x + 1 < s.y", "order": "none"}, {"on": "r.x = 0 AND r.t < s.t"},
-    {"on": "r.x = s.y OR r.x <= s.y - 2", "select": ["s.y", "r.x"]},
-]
-#: Windows of a common join, and those that its queries may have.
-WINDOWS = {"RANGE 6": ["RANGE 6", "RANGE 4", "RANGE 0"], "RANGE 5 ROWS 4": ["RANGE 5 ROWS 4", "RANGE 2 ROWS 4"],
-           "ROWS 3": ["ROWS 3", "RANGE 3 ROWS 3"]}
-
-
-class Streams:
-    """Shared streams with one common join, which can be opened again."""
-
-    def __init__(self, data: st.DataObject, devices: list[Callable[[], Device]], window: str):
-        self.data, self.devices, self.window = data, devices, window
-        self.open()
-
-    def open(self) -> None:
-        self.hub = splitjoin.share(R, S, time="t", retain="RANGE 9")
-        self.join = self.hub.common_join(on=COMMON, window=self.window, device=self.data.draw(
-            st.sampled_from(self.devices))())
-
-    def add(self, run: Run, *, history: bool) -> SharedQuery:
-        return self.join.query(**run.parts, name=run.query and run.query.name, history=history)
-
-
-def play(data: st.DataObject, devices: list[Callable[[], Device]], steps: int = 14) -> None:
-    window = data.draw(st.sampled_from(sorted(WINDOWS)))
-    streams = Streams(data, devices, window)
-    feed, runs = Feed(data, streams.hub), list[Run]()
-    for source in feed.sources:  # else nothing is ready
-        feed.push(source)
-    for _ in range(data.draw(st.integers(4, steps))):
-        live = [r for r in runs if r.end is None]
-        act = data.draw(st.sampled_from(["push", "push", "add", "poll", "remove", "restore", "restart"]))
-        if act == "push" or (act in ("poll", "remove") and not live):
-            feed.push()
-        elif act == "add":
-            parts = {**data.draw(st.sampled_from(QUERIES)), "window": data.draw(st.sampled_from(WINDOWS[window]))}
-            history = "ROWS" not in window and data.draw(st.booleans())
-            new = Run(None, parts, len(feed.order), history)  # type: ignore[arg-type]
-            new.query = streams.add(new, history=history)
-            runs.append(new)
-        elif act == "poll":
-            chosen = data.draw(st.sampled_from(live))
-            chosen.rows += chosen.query.poll().to_pylist()
-        elif act == "remove":
-            chosen = data.draw(st.sampled_from(live))
-            chosen.rows += chosen.query.flush().to_pylist()
-            chosen.end = len(feed.order)
-            assert chosen.query.finished
-            chosen.query.close()
-        elif act == "restart":
-            streams.join.restart(data.draw(st.sampled_from(devices))())
-        else:
-            state = streams.hub.snapshot()
-            with streams.hub:
-                streams.open()
-                for chosen in live:
-                    chosen.query = streams.add(chosen, history=False)
-                streams.hub.restore(state)
-            feed.hub = streams.hub
-    streams.hub.close()
-    feed.end()
-    for one in runs:
-        if one.end is None:
-            while not one.query.finished:
-                one.rows += one.query.poll().to_pylist()
-            one.query.close()
-        check(one, feed.order)
-
-
-def test_of_random_queries_at_random_places() -> None:
-    @settings(max_examples=examples(40), deadline=None)
-    @given(st.data())
-    def run(data: st.DataObject) -> None:
-        play(data, [GoldenDevice, CpuDevice, lambda: LaggingDevice(lag=5)])
-
-    run()
-
-
-def test_of_random_queries_on_one_simulated_circuit() -> None:
-    from splitjoin_sim import SimDevice
-
-    @settings(max_examples=examples(3), deadline=None)
-    @given(st.data())
-    def run(data: st.DataObject) -> None:
-        play(data, [lambda: SimDevice(cores=2, capacity=64)], steps=8)
-
-    run()
+from .test_shared import R, S, rows, tuples
 
 
 class CountedDevice(GoldenDevice):
@@ -143,7 +45,7 @@ def test_one_device_session_gets_each_tuple_once() -> None:
     device = CountedDevice()
     with splitjoin.share(R, S, time="t") as hub:
         join = hub.common_join(on="abs(r.x - s.y) <= 3", window="RANGE 9", device=device)
-        queries = [join.query(on=f"abs(r.x - s.y) <= {n}") for n in range(4)]
+        queries = [join.query(on=f"abs(r.x - s.y) <= {n}", order=("total", "none")[n % 2]) for n in range(4)]
         fill(hub, 30)
         hub.close()
         found = [query.flush().num_rows for query in queries]

@@ -1,22 +1,16 @@
-"""`early=True`: rows of NULL at once, taken back when a partner comes; together they are the rows without it."""
+"""`early=True`: rows of NULL at once, taken back when a partner comes; `tests/machine` has random ones."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import splitjoin
 from splitjoin.base.errors import InputError, SchemaError, SnapshotError
 from splitjoin.sessions import StreamJoin
-
-from ...support.lagging import LaggingDevice
-from ...support.sampling import at_length
 
 R = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
 S = pa.schema([("ts", pa.int64()), ("a", pa.int64())])
@@ -79,52 +73,6 @@ def test_the_rows_of_aggregates_step_by_step() -> None:
         assert step(session, s=[(9, 1), (9, 2)]) == [("-", 10, 1, 2, [8, 9]), ("+", 10, 1, 3, [8, 9, 9])]
         assert step(session, s=[(16, 1)]) == []
         assert (session.counters()["retained_r"], session.counters()["unread_rows"]) == (0, 0)
-
-
-AS_OF = [{"how": how, "direction": direction, "allow_exact": exact} for how in ("asof", "asof_left")
-         for direction in ("backward", "forward", "nearest") for exact in (True, False)]
-AGGREGATES = [{"how": how, "aggregate": {"n": "count(*)", "sum": "sum(s.a)", "all": "list(s.ts)", "f": "first(s.ts)"}}
-              for how in ("inner", "left")]
-EARLY: list[dict[str, Any]] = [*({"how": how} for how in ("left", "right", "full", "anti")), *AS_OF, *AGGREGATES]
-
-
-@pytest.mark.parametrize("device", ["cpu", at_length("golden"), LaggingDevice(3)], ids=["cpu", "golden", "lagging"])
-@pytest.mark.parametrize("kind", EARLY, ids=lambda kind: "-".join(map(str, kind.values())) if "aggregate" not in kind
-                         else f"{kind['how']}-aggregates")
-def test_early_rows_together_are_the_rows(kind: dict[str, Any], device: Any) -> None:
-    """In parts that are not in step, across snapshots and other devices; nothing is taken back that was not given."""
-    for seed in range(6 if len(kind) == 1 else 2):
-        chance = random.Random(seed)
-        tables = [pa.table({"ts": np.sort(np.random.default_rng(seed).integers(0, 60, 40)),
-                            name: [chance.choice([None, *range(6)]) for _ in range(40)]}) for name in ("x", "a")]
-        tables = [table.cast(schema) for table, schema in zip(tables, (R, S), strict=True)]
-        more = {"on": "r.x = s.a AND r.x <> 3", "window": {"r": "RANGE 5", "s": "RANGE 9"}}
-        query, session, at = made(**kind, **more), None, [0, 0]
-        session = splitjoin.open(query, device, early=True)
-        given: Counter[str] = Counter()
-        while min(at) < 40:
-            side = chance.choice([n for n in (0, 1) if at[n] < 40])
-            size = chance.randint(1, 12)
-            (session.push_s if side else session.push_r)(tables[side].slice(at[side], size))
-            at[side] += size
-            note(given, session.poll())
-            if chance.random() < 0.2:
-                moved = splitjoin.open(query, chance.choice(["cpu", "golden"]), early=True)
-                moved.restore(session.snapshot())
-                session.close()
-                session = moved
-            elif chance.random() < 0.2:
-                session.restart(chance.choice(["cpu", "golden"]))
-        note(given, session.flush())
-        session.close()
-        expected = splitjoin.join(*tables, time="ts", device="golden", **kind, **more).table
-        assert +given == Counter(str(list(row.values())) for row in expected.to_pylist())
-
-
-def note(given: Counter[str], batch: pa.RecordBatch) -> None:
-    for row in batch.to_pylist():
-        given[str(list(row.values())[:-1])] += 1 if row["operation"] == "+" else -1
-    assert min(given.values(), default=0) >= 0
 
 
 def test_statements() -> None:

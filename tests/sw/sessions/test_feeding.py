@@ -86,7 +86,7 @@ def test_shared_scenarios_moving_between_golden_and_cpu(case: Any, data: st.Data
           order=order)
 
 
-MOVES = [("band-rows-17", "none"), ("band-rows-and-range", "total"), ("null-band", "outer(3)")]
+MOVES = [("band-range", "none"), ("band-rows-and-range", "total"), ("null-band", "outer(3)")]
 
 
 @pytest.mark.parametrize(("name", "order"), [MOVES[0], at_length(*MOVES[1]), MOVES[2], *(

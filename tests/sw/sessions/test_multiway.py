@@ -7,18 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.sql import MultiwaySelect
-from splitjoin.sessions import MultiwayJoin
-from tests.support.multiway import combinations, fed
-from tests.support.sampling import examples
-
-from ...support.lagging import LaggingDevice
+from tests.support.multiway import combinations
 
 TEXTS = {3: "SELECT a.t AS at, b.t AS bt, c.t AS ct, a.v AS av, b.v AS bv, c.v AS cv "
             "FROM a JOIN b ON a.v = b.v JOIN c ON c.v <= a.v",
@@ -37,29 +31,6 @@ def made(n: int, lengths: list[int], schema: pa.Schema = SCHEMA, unit: str = "")
         names, lengths, strict=True)}, time="t", tables=dict.fromkeys(names, schema))
     assert isinstance(found, MultiwaySelect)
     return found
-
-
-@settings(max_examples=examples(30))
-@given(st.data())
-def test_however_it_is_fed(data: st.DataObject) -> None:
-    n = data.draw(st.sampled_from([3, 3, 4]))
-    names = "abcd"[:n]
-    streams = {}
-    for name in names:
-        times = sorted(data.draw(st.lists(st.integers(0, 12), max_size=8 if n == 3 else 5)))
-        values = data.draw(st.lists(st.integers(0, 2), min_size=len(times), max_size=len(times)))
-        streams[name] = pa.table([times, values], schema=SCHEMA)
-    lengths = data.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
-    select = made(n, lengths)
-    wanted = combinations(streams, holds, lengths, "t")
-
-    def fresh() -> MultiwayJoin:
-        lag = data.draw(st.sampled_from([None, 0, 2, 5]))
-        return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
-
-    rows = fed(data, streams, fresh)
-    assert rows == [{f"{name}{column}": of[column] for column in "tv" for name, of in zip(names, chosen, strict=True)}
-                    for chosen in wanted]
 
 
 def test_times_of_the_clock_and_a_silent_first_join() -> None:

@@ -6,14 +6,12 @@ import json
 import os
 import random
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.disk import using
@@ -21,8 +19,7 @@ from splitjoin.base.errors import DeviceError, InputError, SnapshotError
 from splitjoin.sessions.epochs import EpochWriter, epoch_files
 from splitjoin.sessions.epochs.layout import hidden_name
 
-from ....support.sampling import examples
-from ....support.simulated_disk import Ended, SimulatedDisk
+from ....support.simulated_disk import SimulatedDisk
 
 A = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
 B = pa.schema([("ts", pa.int64()), ("a", pa.int32())])
@@ -58,63 +55,6 @@ def finish(session: splitjoin.StreamJoin, writer: EpochWriter) -> None:
     session.close_r()
     session.close_s()
     writer.run()
-
-
-@given(st.data())
-@settings(max_examples=examples(12), deadline=None)
-def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject,
-                                                    ) -> None:
-    folder = tmp_path_factory.mktemp("epochs")
-    for device in data.draw(st.lists(st.sampled_from(["cpu", "golden"]), min_size=1, max_size=4)):
-        session = opened(device=device)
-        writer = session.write_to(folder, rows=data.draw(st.sampled_from([1, 30, 1000])), delay=1000.0)
-        at = list(behind(writer))
-        for side, size in data.draw(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 60)), max_size=8)):
-            part = (R, S)[side].slice(at[side], size)
-            (session.push_s if side else session.push_r)(part)
-            at[side] += len(part)
-            writer.write()
-        if data.draw(st.booleans()):
-            writer.commit()
-        writer.close()  # as the end of a process does; what is in no epoch is lost with the session
-        session.close()
-    with opened() as session, session.write_to(folder) as writer:
-        finish(session, writer)
-    assert rows(folder) == wanted()
-
-
-def test_a_session_that_is_killed_at_any_call_to_the_disk_leaves_whole_epochs(tmp_path: Path) -> None:
-    ends = 0
-    for call in range(1, 200, 11 - 2 * examples(1)):
-        disk = SimulatedDisk(tmp_path / str(call), random.Random(call))
-        folder = disk.root / "out"
-        disk.faults = {call: "end"}
-        with using(disk):
-            session, writer = opened(), None
-            with suppress(Ended):
-                writer = session.write_to(folder, rows=100)
-                for at in range(0, 150, 50):
-                    session.push_r(R.slice(at, 50))
-                    session.push_s(S.slice(at, 50))
-                    writer.write()
-                session.close_r()
-                session.close_s()
-                writer.run()
-                ends += 1
-            if writer is not None:
-                writer._folder.close()
-            disk.restart()
-            disk.cut_power()
-            before = rows(folder)
-            assert before == wanted()[:len(before)]
-            with opened() as again, again.write_to(folder) as writer:
-                assert rows(folder)[:len(before)] == before
-                if not again.finished:  # the state may be the one behind the end
-                    finish(again, writer)
-        assert rows(folder) == wanted()
-        if ends:
-            break
-    assert call > 40
 
 
 @pytest.mark.parametrize(("fault", "words"), [

@@ -8,16 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.base.errors import DeviceError, InputError, SnapshotError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import MultiwayJoin
-from splitjoin.sessions.epochs import EpochWriter, epoch_files
+from splitjoin.sessions.epochs import epoch_files
 from tests.support.multiway import combinations
 
 from ....support.lagging import LaggingDevice
-from ....support.sampling import examples
 from ..test_multiway import SCHEMA, holds, made
 
 STREAMS = {name: pa.table([[i // 3 for i in range(40)], [(i * k) % 4 for i in range(40)]], schema=SCHEMA)
@@ -36,37 +34,6 @@ def written(folder: Path) -> list[Any]:
 def opened(lag: int | None = None, lengths: tuple[int, int, int] = (3, 2, 2)) -> MultiwayJoin:
     select = made(3, list(lengths))
     return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
-
-
-def behind(writer: EpochWriter) -> dict[str, int]:
-    return {name: sum(writer.delivered.get(name, ())) for name in STREAMS}
-
-
-@given(st.data())
-@settings(max_examples=examples(10), deadline=None)
-def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject,
-                                                    ) -> None:
-    folder: Path = tmp_path_factory.mktemp("epochs")
-    for lag in data.draw(st.lists(st.sampled_from([None, 0, 4]), max_size=3)):
-        session = opened(lag)
-        every = data.draw(st.sampled_from([None, 2]))
-        writer = session.write_to(folder, every=every, rows=data.draw(st.sampled_from([1, 20, 1000])), delay=1000.0)
-        at = behind(writer)
-        for name, size in data.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), max_size=9)):
-            part = STREAMS[name].slice(at[name], size)
-            session.push(name, part)
-            at[name] += len(part)
-            writer.write()
-        if data.draw(st.booleans()):
-            writer.commit()
-        writer.close()  # as the end of a process does; what is in no epoch is lost with the session
-        session.close()
-    with opened() as session, session.write_to(folder) as writer:
-        for name, n in behind(writer).items():
-            session.push(name, STREAMS[name].slice(n))
-            session.finish(name)
-        writer.run()
-    assert written(folder) == WANTED
 
 
 @pytest.mark.parametrize("failing", [0, 1])
