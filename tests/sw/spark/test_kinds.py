@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,7 +22,7 @@ from splitjoin.spark.streaming.plan import SHOW_CONDITION
 from ...support.sampling import at_length
 from ...support.spark_files import Files
 from ...support.spark_streams import ON, answer, rows
-from .test_streams import END, parts
+from .test_streams import parts
 
 Frames = tuple[DataFrame, DataFrame]
 Tables = tuple[pa.Table, pa.Table]
@@ -132,28 +131,6 @@ def test_statements_with_aggregates(frames: Frames, tables: Tables) -> None:
     how: dict[str, Any] = {"window": "RANGE 20", "time": "ts", "aggregates": {"greatest_twice": GreatestTwice}}
     got = stream_sql(text, r=frames[0], s=frames[1], partitions=3, **how).toArrow()
     assert rows(got) == rows(splitjoin.sql(text, r=tables[0], s=tables[1], device="golden", **how).table)
-
-
-@pytest.mark.parametrize("kind", [
-    {"how": "full", "on": "r.name = s.name AND r.x <= s.x"}, {"how": "left", "aggregate": AGGREGATE, "select": ["ts"]},
-    *(at_length({"how": how}) for how in ("left", "right", "semi", "anti", "asof", "asof_left"))], ids=str)
-def test_streams(spark: SparkSession, tmp_path: Path, tables: Tables, kind: dict[str, Any]) -> None:
-    """Rows come when the watermark has decided them, across a restart."""
-    files = Files(spark, tmp_path)
-    query: dict[str, Any] = {"on": ON, "window": WINDOW, "time": "ts", **kind}
-    groups = None if kind["how"] == "right" else 2
-    device = "golden" if "on" in kind else "cpu"
-    batches = list(zip(parts(tables[0], [30, 70]), parts(tables[1], [40, 70]), strict=True))
-    for batch in (batches[:2], batches[2:]):
-        for r, s in batch:
-            files.add(r, s)
-        files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0, state=files.state, groups=groups,
-                              device=device))
-    found = files.found()
-    for name in found.schema.names:
-        if name.startswith("ts"):  # the last rows hold NULL, so where such rows are results they come at once
-            found = found.filter(pc.not_equal(found.column(name), END).fill_null(True))
-    assert rows(found) == rows(answer(*tables, **query))
 
 
 def test_statements_over_streams(spark: SparkSession, tmp_path: Path, tables: Tables) -> None:

@@ -17,7 +17,7 @@ from ...support.sampling import examples
 from .test_extension import settings
 
 
-@pytest.mark.parametrize("seed", range(examples(10)))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_random_streams(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Rows, watermarks and counts of late rows; `python -m tests.spark_streams` runs hundreds."""
     RandomStreams(spark, seed, tmp_path).check()

@@ -52,7 +52,7 @@ def filled(files: Files, tables: tuple[pa.Table, pa.Table]) -> Files:
 
 
 @pytest.mark.parametrize(("window", "order"), [
-    at_length("RANGE 9", "none"), ({"r": "ROWS 12", "s": "RANGE 6"}, "none"), ("ROWS 20 RANGE 15", "total")])
+    at_length("RANGE 9", "none"), ({"r": "ROWS 12", "s": "RANGE 6"}, "none"), at_length("ROWS 20 RANGE 15", "total")])
 def test_pairs_across_restarts(files: Files, tables: tuple[pa.Table, pa.Table], window: Any, order: str) -> None:
     """Between the micro-batches the query is stopped, and started with other settings."""
     query: dict[str, Any] = {"on": ON, "window": window, "time": "ts", "order": order, "late": 0}
@@ -151,7 +151,6 @@ def test_a_silent_stream_holds_nothing_back(spark: SparkSession, files: Files) -
         files.run(joined, name)
         return {tuple(row.values()) for row in files.found(name).to_pylist()}  # type: ignore[misc]  # of two values
 
-    assert found("waits") == {(2, 2)}
     assert found("greatest", watermark="max") == {(2, 2), (1, None), (50, None)}
     described = explain(files.frame("r"), files.frame("s"), **query, watermark="spark", state=files.state)
     assert "rows below or at the watermark: the lesser of left's" in described
@@ -159,7 +158,6 @@ def test_a_silent_stream_holds_nothing_back(spark: SparkSession, files: Files) -
     assert found("idle", idle="1 MILLISECOND") == {(2, 2), (1, None), (50, None)}
     spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "max")
     try:
-        assert found("max") == {(2, 2), (1, None), (50, None)}
         assert "the greater of left's" in explain(files.frame("r"), files.frame("s"), **query, state=files.state)
     finally:
         spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")
@@ -220,26 +218,16 @@ def test_counts_and_metrics(spark: SparkSession, filled: Files, tables: tuple[pa
     assert last["state_bytes"] > 0
 
 
-def test_the_simulated_circuit_joins_streams(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
-    on = "abs(r.x - s.x) <= 6 AND r.name <> s.name"
-    joined = stream_join(filled.frame("r"), filled.frame("s"), on=on, window=("ROWS 20", "RANGE 9"), time="ts",
-                         late=0, state=filled.state, device="sim", device_options={"cores": 2, "capacity": 64})
-    filled.run(joined)
-    assert rows(filled.found()) == rows(answer(*tables, on=on, window=("ROWS 20", "RANGE 9"), time="ts"))
-
-
 def test_another_join_on_the_same_checkpoint_is_refused_by_name(filled: Files) -> None:
     left, right = filled.frame("r"), filled.frame("s")
     query: dict[str, Any] = {"on": ON, "window": "RANGE 9", "time": "ts", "late": 0, "state": filled.state}
     filled.run(stream_join(left, right, **query, select=["n_r", "n_s"]))
     filled.add(*(filled.spark.read.parquet(str(filled.root / side)).limit(1).toArrow() for side in "rs"))
-    for change, reason in (({"window": "RANGE 8"}, "window of left: was 'the last 9', is now 'the last 8'"),
-                           ({"on": "r.x = s.x"}, "condition: was")):
-        with pytest.raises(StreamingQueryException) as failure:
-            filled.run(stream_join(left, right, **(query | change), select=["n_r", "n_s"]))
-        error = task_error(failure.value)
-        assert isinstance(error, SnapshotError)
-        assert reason in str(error)
+    with pytest.raises(StreamingQueryException) as failure:
+        filled.run(stream_join(left, right, **(query | {"window": "RANGE 8"}), select=["n_r", "n_s"]))
+    error = task_error(failure.value)
+    assert isinstance(error, SnapshotError)
+    assert "window of left: was 'the last 9', is now 'the last 8'" in str(error)
     with pytest.raises(StreamingQueryException) as failure:
         filled.run(stream_join(left, right, **(query | {"state": str(filled.root / "other")}), select=["n_r", "n_s"]))
     assert "there is no state of it at" in str(task_error(failure.value))

@@ -65,27 +65,6 @@ def run(query: MicroBatches, r: list[pa.Table], s: list[pa.Table], chance: rando
     return pa.concat_tables(found)
 
 
-@settings(max_examples=examples(30))
-@given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), groups=st.integers(1, 4),
-       order=st.sampled_from(["none", "total"]), device=st.sampled_from(["golden", "cpu"]),
-       cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted),
-       on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x + 1 AND r.y <= s.y", "r.y = s.y", "r.price = s.price"]),
-       kept=st.booleans())
-def test_micro_batches_give_the_pairs_of_the_golden_model(
-        tmp_path_factory: pytest.TempPathFactory, seed: int, window: Any, groups: int, order: str, device: str,
-        cuts: list[int], on: str, kept: bool) -> None:
-    chance = random.Random(seed)
-    device = device if on == ON else "golden"  # a kernel for each condition would take seconds
-    groups = 1 if order == "total" else groups
-    query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 0,
-                         {"on": on, "window": window, "time": "ts", "order": order}, groups, device, TIES, kept=kept)
-    got = run(query, cut(ending(R), cuts), cut(ending(S), cuts), chance)
-    want = answer(R, S, on=on, window=window, time="ts")
-    assert rows(got) == rows(want)
-    if order == "total":
-        assert list(map(repr, got.to_pylist())) == list(map(repr, want.to_pylist()))
-
-
 @settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), order=st.sampled_from(["none", "total"]),
        lateness=st.integers(0, 15), groups=st.integers(1, 3), keeps=st.booleans(),
@@ -131,24 +110,6 @@ def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pyte
     written = {side: sum(len(pa.parquet.read_table(f)) for f in (late_to / which).glob("*.parquet"))
                for side, which in (("r", "left"), ("s", "right"))}
     assert written == late
-
-
-@settings(max_examples=examples(12))
-@given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), numbers=st.lists(st.integers(1, 5), min_size=3,
-                                                                                     max_size=3),
-       on=st.sampled_from([ON, "r.name = s.name", "r.x = s.x"]))
-def test_the_number_of_groups_changes_between_micro_batches(tmp_path_factory: pytest.TempPathFactory, seed: int,
-                                                            window: Any, numbers: list[int], on: str) -> None:
-    chance = random.Random(seed)
-    devices = ["cpu", "golden"] if on == ON else ["golden"]
-    query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 2,
-                         {"on": on, "window": window, "time": "ts", "order": "none"}, 2, devices[0], TIES, kept=True)
-    found = []
-    for n, (r, s) in enumerate(zip(cut(ending(R), [10, 20, 30]), cut(ending(S), [9, 21, 33]), strict=True)):
-        found.append(query.run(shuffled(r, chance), shuffled(s, chance), again=chance))
-        query = query.restarted(groups=numbers[n % 3], device=chance.choice(devices),
-                                kept=chance.random() < 0.7)
-    assert rows(pa.concat_tables(found)) == rows(answer(R, S, on=on, window=window, time="ts"))
 
 
 @settings(max_examples=examples(10))
