@@ -63,7 +63,7 @@ gc.set_threshold(10_000, 20, 20)
 LONGEST = ("spark", "kernels", "loops", "tests/chaos/test_kills.py", "tests/sim/test_random.py",
            "tests/sim/test_cascade.py",
            "tests/sim/test_random_conditions.py", "tests/sim/test_folding.py", "tests/sim/test_low_latency.py",
-           "tests/sim/test_folding_links.py", "tests/sim/test_benches.py", "tests/hw/test_top.py",
+           "tests/sim/test_folding_links.py", "tests/sim/test_benches.py",
            "tests/formal/test_proofs.py", "tests/hw/tech/test_order.py", "tests/hw/core/test_region.py",
            "tests/sim/test_celljoin.py", "tests/sim/test_kang.py", "tests/sw/link/test_xdma.py",
            "tests/sw/circuit/tuner/test_tune.py",

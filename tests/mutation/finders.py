@@ -23,6 +23,7 @@ _MORE = {
     "sw/splitjoin/rows/": ["tests/sw/sessions", "tests/machine"],
     "sw/splitjoin/engines/": ["tests/machine", "tests/simulation"],
     "sw/splitjoin/link/": ["tests/sw/link", "tests/simulation"],
+    "hw/splitjoin_hw/": ["tests/formal"],
 }
 #: Folders whose tests begin a JVM or compile circuits: of these, only the file that mirrors a fault's is run.
 _LONG = ("tests/sw/spark", "tests/sim", "tests/hw")

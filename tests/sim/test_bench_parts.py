@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.wire import Configuration, ItemKind, Op
+from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.network.skid_buffer import SkidBuffer
 from tests.testbench.checks import check_answer, check_combined, check_merged
 from tests.testbench.contract import Contract
@@ -16,7 +16,7 @@ from tests.testbench.designs import design
 from tests.testbench.models import Item
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import MATRIX, bursts, random_pauses
-from tests.testbench.stimuli import random_groups, random_operations, random_window
+from tests.testbench.stimuli import random_groups
 
 PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
 
@@ -162,24 +162,12 @@ def test_check_answer_finds(order):
             check_answer(wrong, wanted, order)
 
 
-def test_stimuli_are_functions_of_their_seed_and_reach_every_case():
-    config = Configuration(keys_r=(3, 4), keys_s=(4,), tests=((0, 0), (1, 0)), tree=("or", 0, 1), cores=3, capacity=2,
-                           time_bits=9, probes=3)
-    ops = random_operations(random.Random(5), config, 400)
-    assert ops == random_operations(random.Random(5), config, 400)
-    assert {op.op for op in ops} == set(Op)
-    times = [op.ts for op in ops[:-1]]
-    assert times == sorted(times)
-    assert len(set(times)) < len(times), "no ties"
-    kinds = {kind: random_window(random.Random(1), config, kind) for kind in ("rows", "range", "both")}
-    assert kinds["rows"].length is None
-    assert kinds["range"].rows == 2**32 - 1
-    assert kinds["both"].length is not None
+def test_groups_end_with_their_barriers():
     streams = random_groups(random.Random(1), 3, 30)
     assert [i.kind for i in streams[0]].count(STAR) == 30
     assert all(s[-1].kind == END for s in streams)
 
 
 def test_design_wrong_name():
-    with pytest.raises(ValueError, match=r"^Design must be one of combiner, top-.*, not 'bogus'$"):
+    with pytest.raises(ValueError, match=r"^Design must be combiner, not 'bogus'$"):
         design("bogus")

@@ -1,6 +1,5 @@
 """The unchanged driver of boards talks to the emulator: right answers with faults on the line, clear errors else."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -17,8 +16,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.rows.aggregates import states_circuit
-from splitjoin_sim.emulated import linked_top
-from splitjoin_sim.emulator import Emulator, Faults
+from splitjoin_sim.emulator import Emulator
 
 from ..support.conformance import assert_conforms
 from ..support.linked import small_join
@@ -48,19 +46,6 @@ def config():
     return device("uart:none", **OPTIONS).configuration(small_join(1, 0)[0])
 
 
-def test_sessions_follow_each_other_on_one_board():
-    with Emulator(config()) as board:
-        for seed in range(3):
-            answers(board.path, seed)
-
-
-@pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_answer_is_right_with_faults_on_the_line(seed, pack):
-    with Emulator(linked_top(config(), pack=pack), Faults(drop=0.002, flip=0.002, double=0.002, seed=seed)) as board:
-        assert answers(board.path, seed) > 0
-
-
 def test_folds_in_order():
     """A class without a merge, by the unit behind the gather trees of the circuit on the board."""
     r, s = (pa.table({name: pa.array([n * step % 23 for n in range(40)], pa.uint8())}) for name, step in (("x", 7),
@@ -80,36 +65,11 @@ def test_folds_in_order():
     assert found[0] == found[1]
 
 
-def test_a_silent_device_is_reported():
-    master, slave = os.openpty()
-    try:
-        with pytest.raises(DeviceError, match=r"must reply within 2 s, but sent nothing"):
-            device(f"uart:{os.ttyname(slave)}", **CIRCUIT).open(small_join(1, 0)[0])
-    finally:
-        os.close(master)
-        os.close(slave)
-
-
 def test_a_board_has_one_user():
     query, _ = small_join(1, 0)
     with (Emulator(config()) as board, device(f"uart:{board.path}", **OPTIONS).open(query),
           pytest.raises(DeviceError, match="in use by no other process")):
         device(f"uart:{board.path}", **OPTIONS).open(query)
-
-
-def test_another_circuit_is_refused():
-    with (Emulator(config()) as board, pytest.raises(DeviceError, match="another c")):
-        device(f"uart:{board.path}", cores=1, capacity=32).open(small_join(1, 0)[0])
-
-
-def test_unplugging_is_reported():
-    query, arrivals = small_join(20, 0)
-    with Emulator(config()) as board:
-        session = device(f"uart:{board.path}", reconnect=0.3, **OPTIONS).open(query)
-        board.unplug()
-        with pytest.raises(DeviceError, match=r"did not come back within 0.3 s"):
-            session.push(arrivals)
-        session.close()
 
 
 def test_the_command_answers_on_the_terminal_that_it_prints():

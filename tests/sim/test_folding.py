@@ -219,36 +219,6 @@ def test_equirectangular_distances_by_the_unit_that_folds_in_order() -> None:
     assert (add.interval, sum(node.kind == "*" for node in add.graph.nodes)) == (1, 3)
 
 
-@pytest.mark.parametrize(("how", "window", "ordered"), [
-    ("left", {"r": "RANGE 0", "s": "RANGE 10"}, False), at_length("left", {"r": "RANGE 2", "s": "RANGE 10"}, False),
-    at_length("inner", "RANGE 6", False), at_length("left", "ROWS 9", False), at_length("inner", "RANGE 6", True),
-    at_length("left", "ROWS 9", True)])
-def test_sessions_fold(how: str, window: Any, ordered: bool) -> None:
-    """In parts, moved to the CPU and back, and restored from a snapshot."""
-    r, s = tables(32, 4)
-    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")} | ({"rises": Rises("s.p")} if ordered else {})
-    query_ = query(r, s, some, window=window, how=how, on="abs(r.x - s.a) <= 12")
-    device = PysimDevice(cores=2, capacity=32, lanes=2, probes=3, queue=16, seed=4, fold="always", **STALLS)
-    rows = []
-    with splitjoin.open(query_, device=device, select=["ts", "x"]) as session:
-        for at in range(0, 24, 8):
-            session.push_r(r.slice(at, 8))
-            session.push_s(s.slice(at, 8))
-            rows.append(session.poll())
-            if at:
-                session.restart(device="cpu" if at == 8 else device)
-        snapshot = session.snapshot()
-    with splitjoin.open(query_, device=device, select=["ts", "x"]) as session:
-        session.restore(snapshot)
-        session.push_r(r.slice(24, 8))
-        session.push_s(s.slice(24, 8))
-        rows.append(session.flush())
-    found = pa.Table.from_batches([batch for batch in rows if len(batch)])
-    expected = splitjoin.join(r, s, on="abs(r.x - s.a) <= 12", time="ts", window=window, how=how, select=["ts", "x"],
-                              aggregate=some).table
-    assert found.to_pylist() == expected.to_pylist()
-
-
 def test_sessions_tell_where_a_state_leaves_its_width() -> None:
     r, s = tables(12, 3)
     s = s.set_column(s.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 12, pa.int16()))
@@ -319,18 +289,6 @@ def test_an_error_in_the_order_of_arrival_alone_is_one_on_circuits() -> None:
     said = []
     for device in ("golden", PysimDevice(cores=1, capacity=32)):
         with pytest.raises(InputError, match=r"total of 'Balance.*' of row .* of r must fit signed") as caught:
-            splitjoin.join(r, s, device=device, **of)
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-
-
-def test_a_state_that_leaves_its_width_is_the_same_error() -> None:
-    r, s = tables(12, 3)
-    s = s.set_column(s.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 12, pa.int16()))
-    of = {"on": "TRUE", "window": "ROWS 9", "time": "ts", "aggregate": {"t": Narrow("s.p")}, "select": ["ts"]}
-    said = []
-    for device in ("golden", PysimDevice(cores=1, capacity=32, lanes=2, fold="always")):
-        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit unsigned") as caught:
             splitjoin.join(r, s, device=device, **of)
         said.append(str(caught.value))
     assert said[0] == said[1]

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
-from splitjoin import InputError
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.circuit.folded_states import FoldedStates
 from splitjoin.circuit.parameters import CircuitParameters
@@ -23,7 +22,7 @@ from splitjoin.rows.aggregates import states_circuit
 from ..support.linked_circuit import LinkedDevice
 from ..support.sampling import at_length
 from . import test_deciding as deciding
-from .test_folding import AGGREGATES, WINDOWS, Narrow, query, same, tables
+from .test_folding import AGGREGATES, WINDOWS, query, same, tables
 from .test_folding_sessions import SHAPE as SMALL, SOME, R, S, next_time
 
 #: The shape of the circuits of `test_folding` and `test_deciding`, which are built once for all; `SMALL` is that of
@@ -110,14 +109,3 @@ def test_the_cpu_finds_the_pairs_behind_a_state_that_left_its_width(monkeypatch:
     device = LinkedDevice(**SHAPE)
     same(device, *tables(60, 3), window="RANGE 6", how="left")
     assert len(device.transports) == 1
-
-
-@pytest.mark.long
-def test_a_state_that_leaves_its_width_is_the_same_error() -> None:
-    s = S.slice(0, 6).set_column(S.schema.get_field_index("p"), "p", pa.array([2**15 - 1] * 6, pa.int16()))
-    said = []
-    for device in ("golden", LinkedDevice(cores=1, capacity=32, lanes=2, fold="always")):
-        with pytest.raises(InputError, match=r"total of 'Narrow.*' of row .* of r must fit unsigned") as caught:
-            splitjoin.join(R, s, device=device, **{**OF, "on": "TRUE", "aggregate": {"t": Narrow("s.p")}})
-        said.append(str(caught.value))
-    assert said[0] == said[1]

@@ -29,8 +29,8 @@ from ..support.sampling import examples
 from ..sw.sessions.test_feeding import rows_of
 from .test_folding import STALLS, query, tables
 
-#: One circuit for each of these: what the states hold depends on the windows.
-WINDOWS: list[Any] = ["RANGE 6", {"r": "ROWS 4 RANGE 7", "s": "RANGE 9"}, {"r": "ROWS 6", "s": "RANGE 20"}]
+#: One circuit for each of these: what the states hold depends on the windows, of the last one earlier partners alone.
+WINDOWS: list[Any] = ["RANGE 6", {"r": "ROWS 4 RANGE 7", "s": "RANGE 9"}, {"r": "RANGE 0", "s": "RANGE 10"}]
 SHAPE: dict[str, Any] = {"cores": 2, "capacity": 64, "lanes": 2, "probes": 3, "fold": "always"}
 SOME = {"n": "count(*)", "prices": "sum(s.p)", "low": "min(s.p)"}
 R, S = tables(24, 5)
@@ -110,7 +110,7 @@ def test_any_cut_into_pushes(window: Any) -> None:
     @given(st.data())
     def run(data: st.DataObject) -> None:
         made = query(R, S, SOME, window=window, how=data.draw(st.sampled_from(["left", "inner"])))
-        assert circuit.circuit(made).folding.whole
+        assert circuit.circuit(made).folding.whole == (window != WINDOWS[-1])
         others: list[Device] = [CpuDevice(threads=1), SimDevice(**{**SHAPE, "fold": "never"}), circuit]
         check(made, [circuit, data.draw(st.sampled_from(others))], data.draw(feeds(len(R), len(S))))
 

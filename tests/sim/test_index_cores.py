@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given, settings
 
 from splitjoin import UnsupportedError, join
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.conformance import assert_conforms
-from ..support.sampling import at_length, examples
+from ..support.sampling import examples
 from ..support.scenarios import SCENARIOS, Scenario
 from .test_conformance import ORDERS, STALLS, conforms
-from .test_mask import masked_run
 from .test_random import check, joins
 
 NAMED = {s.name: s for s in SCENARIOS}
@@ -26,14 +23,6 @@ EQUAL = ("equal-rows-different", "string-equal")
 BANDS = ("band-rows-64", "equal-range-0", "band-range", "band-range-different", "band-rows-and-range", "null-band",
          "float-band", "string-not-equal", "date-and-timestamp", "int64-band", "burst", "clocks", "empty-s", "short-r",
          "band-rows-17", "band-rows-1", "band-rows-3", "empty-r", "empty-both")
-
-
-@pytest.mark.parametrize(("n", "core", "name"), [
-    (0, "hash", "string-equal"), (1, "bucket", "equal-rows-different"), at_length(2, "bucket", "null-band"),
-    (3, "bucket", "float-band"), (4, "bucket", "int64-band"), at_length(5, "bucket", "burst")])
-def test_scenarios_on_pysim(n: int, core: str, name: str) -> None:
-    device = PysimDevice(cores=n % 3 + 1, capacity=64, core=core, seed=n, **STALLS)
-    conforms(device, NAMED[name], ORDERS[n % len(ORDERS)])
 
 
 def test_scenarios_on_sim() -> None:
@@ -64,14 +53,6 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
         check(circuit, SimDevice, replace(join, on=on), core=core)
 
     same_answer()
-
-
-@pytest.mark.parametrize(("name", "order"), [("band-range", "inner(2)")])
-def test_masks_come_and_go_between_two_tuples(name: str, order: str) -> None:
-    steps = [(20, {1}), (50, {0, 2}), (51, {0, 1, 2}), (70, set[int]()), (90, {2})]
-    golden = masked_run(GoldenDevice(cores=3), NAMED[name], order, steps)
-    device = PysimDevice(cores=3, capacity=64, core="bucket", stall_in=0.5, stall_out=0.5)
-    assert_conforms(masked_run(device, NAMED[name], order, steps), golden, order)
 
 
 def compared(scenario: Scenario, core: str) -> tuple[int, int]:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from splitjoin.base.errors import SplitJoinError
-from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -17,7 +16,6 @@ from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length
-from ..support.scenarios import SCENARIOS, Scenario
 from .test_widths import CONDITIONS, SCHEMAS, table
 
 #: Conditions with a test that is looked up: of a few numbers, of so many that a part is subtracted, beside others.
@@ -25,14 +23,6 @@ LOOKED_UP = [on for on, widths in CONDITIONS.items() if any(wide is not None for
 NAMES = {"r": "xyz", "s": "abc"}
 BANDS = "abs(r.x - s.a) <= 1 AND (abs(r.y - s.b) <= 10 OR r.z = s.c)"
 ORDERS = ("total", "none", "outer(1)", "inner(3)")
-
-
-def has_tables(scenario: Scenario) -> bool:
-    try:
-        PysimDevice(core="scan", tables=True).configuration(scenario.query())
-    except SplitJoinError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("on", [at_length(on) if n % 3 == 2 else on for n, on in enumerate(LOOKED_UP)])
@@ -46,24 +36,6 @@ def test_the_answer_is_the_golden_models(on: str) -> None:
     engine = PysimDevice(cores=1, capacity=16, lanes=lanes, probes=probes, clock=clock, core="scan", tables=True,
                          stall_in=0.3, stall_out=0.3, seed=5)
     assert_conforms(run(engine, query, r, s, [5, 31]), golden, "total")
-
-
-#: A third of those that can have tables, and every other one of these at length only: each takes seconds.
-SOME = [scenario for scenario in SCENARIOS if has_tables(scenario)][::3]
-
-
-@pytest.mark.parametrize("scenario", [at_length(case) if n % 2 else case for n, case in enumerate(SOME)], ids=str)
-def test_scenarios_on_pysim_with_tables(scenario: Scenario) -> None:
-    n = SOME.index(scenario)
-    device = PysimDevice(cores=n % 2 + 1, capacity=64, fanout=3, lanes=2, probes=n % 3 + 1, core="scan", tables=True,
-                         seed=n, stall_in=0.3, stall_out=0.3)
-    conforms(device, scenario, ORDERS[n % len(ORDERS)])
-
-
-def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
-    query = scenario.query(order)
-    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
-                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
 
 
 @pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.9, 0.0), at_length((0.0, 0.9))], ids=str)

@@ -6,7 +6,6 @@ from itertools import chain, pairwise
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin_hw.core.layouts import batch_layout, found_layout
@@ -15,9 +14,7 @@ from splitjoin_hw.core.sorter import SortingEmitter
 from tests.testbench.models import Item, Window, item_of, packed_window
 from tests.testbench.pauses import flowing, scripted
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import pauses
 
 PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
 CAPACITY = 16
@@ -142,41 +139,6 @@ async def run(tb, config, index, window, batches, idle, backpressure):
     assert matches == sum(item.kind == PAIR for item in expected)
     assert passes.done
     return sink
-
-
-@st.composite
-def batches(draw, config, *, inner):
-    """Batches, of one probe if there are inner stars; many find nothing, or nothing in the first reads."""
-    out = []
-    for _ in range(draw(st.integers(1, 6))):
-        count = draw(st.integers(0, CAPACITY))
-        flush = draw(st.integers(0, 4)) == 0
-        members = draw(st.integers(1, 1 if inner else config.probes))
-        places = st.one_of(st.just(frozenset()), st.just(frozenset(range(count))),
-                           st.frozensets(st.integers(0, max(0, count - 1)), max_size=count))
-        hits = [draw(places) for _ in range(members)]
-        if flush:
-            hits[-1] = frozenset()
-            count = 0 if members == 1 else count
-        out.append(Batch(draw(st.sampled_from([0, 12, 2**32 - 5])), draw(st.integers(0, config.lanes - 1)), count,
-                         tuple(hits), flush))
-    return out
-
-
-@given(st.data(), st.integers(1, 4), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), st.booleans(),
-       pauses(), pauses())
-@settings(max_examples=examples(50))
-def test_what_passes_found_leaves_probe_by_probe_with_its_stars(data, cores, lanes, probes, small, idle, backpressure):
-    config = configuration(cores, lanes, probes)
-    index = data.draw(st.integers(0, cores - 1))
-    precision, slice_ = data.draw(st.integers(0, 4)), data.draw(st.sampled_from([0, 0, 1, 3, 16]))
-    window = Window(precision=precision, slice=slice_)
-    found = data.draw(batches(config, inner=slice_ != 0))
-
-    async def body(tb):
-        await run(tb, config, index, window, found, idle, backpressure)
-
-    simulation(emitter_of(config, small=small), config, latency=LATENCY).run(body)
 
 
 EVERY = frozenset(range(CAPACITY))

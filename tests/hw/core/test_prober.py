@@ -3,23 +3,19 @@
 
 from dataclasses import dataclass
 
-import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.core_kinds import Span
-from splitjoin.circuit.geometry import PASSES, STORES, position_bits, ring_rows
+from splitjoin.circuit.geometry import PASSES, position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.core.kinds import CORE_COMPONENTS
 from splitjoin_hw.core.layouts import batch_layout, found_layout, task_layout
 from tests.testbench.core_kinds import CORE_MODELS, cell_of
 from tests.testbench.pauses import flowing, scripted
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import pauses
 
 CAPACITY = 16
 CONFIGS = {
@@ -191,39 +187,6 @@ def _every_key(config):
     """Keys so far apart that no probe that looks up buckets reaches all of them."""
     first, *rest = config.keys_s
     return [(key, *[0] * len(rest)) for key in range(2**first)] + [(0, *[2**w - 1 for w in rest])] * bool(rest)
-
-
-@st.composite
-def scenes(draw, config):
-    """Tuples and tasks: starts and ends of windows never decrease, and no window is longer than the ring."""
-    keys = st.tuples(*(st.integers(0, 2**w - 1) for w in config.keys_s))
-    contents = draw(st.lists(keys, min_size=1, max_size=CAPACITY + STORES))
-    tasks, start, end = [], 0, 0
-    for _ in range(draw(st.integers(1, 7))):
-        end = draw(st.integers(end, min(len(contents), start + 2 * CAPACITY)))
-        start = draw(st.integers(max(start, end - CAPACITY), end))
-        bounds = []
-        for width in config.keys_s:
-            low, more = draw(st.integers(0, 2**width - 1)), draw(st.sampled_from([0, 0, 1, 2, 3, 9, 31, -1]))
-            bounds.append((low, max(0, min(2**width - 1, low + more))))
-        tasks.append(Task(start, end, tuple(bounds), masked=draw(st.integers(0, 5)) == 0))
-    return contents, [*tasks, Task(end, end, tasks[-1].bounds, flush=True)]
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_a_probe_finds_its_matches_youngest_first_and_is_compared_with_its_buckets_only(name):
-    config = CONFIGS[name]
-
-    @given(scenes(config), st.integers(0, 2**position_bits(config) - 1), *[pauses()] * 5)
-    @settings(max_examples=examples(30))
-    def check(scene, base, slow, free, idle, blocked, backpressure):
-        async def body(tb):
-            await run(tb, config, base, *scene, slow=slow, free=free, idle=idle, blocked=blocked,
-                      backpressure=backpressure)
-
-        simulation(Bench, config).run(body)
-
-    check()
 
 
 def test_no_look_up_before_the_tuples_that_came_before_are_in_the_index():

@@ -1,16 +1,13 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration
-from splitjoin_hw.core.layouts import batch_layout, found_layout, task_layout
+from splitjoin_hw.core.layouts import found_layout, task_layout
 from splitjoin_hw.core.scanner import Scanner
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import pauses
 
 CAPACITY = 32
 #: The ring holds those tuples and 16 more; its size is a power of two.
@@ -74,59 +71,6 @@ def prepare(tb, config, contents, tasks, idle=None):
                       "flush": flush, "bounds": {"lo0": low} if config.tables else {"lo0": low, "hi0": high}}).as_bits()
         for start, end, low, high, flush in tasks], idle)
     return source, outcomes
-
-
-@st.composite
-def windows(draw):
-    """Windows in order: starts and ends never decrease, and no union of windows exceeds the ring."""
-    start = draw(st.integers(0, 40))
-    end = start + draw(st.integers(0, 8))
-    out = []
-    for more, gone in draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9)):
-        end += more
-        start = min(start + gone, end)
-        low, high = draw(st.integers(0, 15)), draw(st.integers(0, 15))
-        out.append((start, end, low, high, False))
-    return [*out, (start, start, 0, 15, True)]
-
-
-@given(st.data(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), windows(), pauses(), pauses(),
-       st.booleans(), st.sampled_from([None, None, 0, 5]))
-@settings(max_examples=examples(90))
-def test_every_probe_finds_what_its_window_holds(data, lanes, probes, tasks, idle, backpressure, single, wide):
-    config = configuration(lanes, probes, wide)
-    if wide is not None:
-        tasks = [(start, end, low, low + wide, flush) for start, end, low, _, flush in tasks]
-    contents = data.draw(st.lists(st.integers(0, 15), min_size=SLOTS, max_size=SLOTS))
-
-    async def body(tb):
-        tb.set("single", single)
-        source, outcomes = prepare(tb, config, contents, tasks, idle)
-        sink = tb.sink("batch", backpressure)
-        await tb.run(lambda: not source.queue and sum(batch_layout(config).from_bits(p).probes + 1 for p in sink.items)
-                     == len(tasks), limit=900)
-        await tb.steps(60)
-        batches = [batch_layout(config).from_bits(p) for p in sink.items]
-        assert len(outcomes.passes) == len(batches) + 1
-        assert [b.flush for b in batches] == [0] * (len(batches) - 1) + [1]
-        at = 0
-        for batch, reads in zip(batches, outcomes.passes, strict=False):
-            members = tasks[at:at + batch.probes + 1]
-            at += len(members)
-            assert not single or len(members) == 1
-            first = members[0][0]
-            assert (batch.row, batch.lane) == (3 * first, first % lanes)
-            wanted = []
-            for number in range(max(1, -(-(max(m[1] for m in members) - first) // lanes))):
-                word = 0
-                for p, (start, end, low, high, _) in enumerate(members):
-                    for position in range(first + number * lanes, first + (number + 1) * lanes):
-                        if start <= position < end and low <= contents[position % SLOTS] <= high:
-                            word |= 1 << p * lanes + position % lanes
-                wanted.append(word)
-            assert reads == wanted
-
-    simulation(Scanner, config, "r").run(body)
 
 
 @pytest.mark.parametrize(("lanes", "probes"), [(1, 1), (1, 4), (2, 8), (4, 2), (4, 8)])

@@ -1,17 +1,14 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.geometry import STORES, ring_rows
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin_hw.core.layouts import task_layout
 from splitjoin_hw.core.storage import Storage
-from tests.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
+from tests.testbench.models import Operation, Window, packed_operation, packed_window
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import cells, configurations, operations, windows
 
 #: One core of four slots, with and without event times; stream R is stored.
 PLAIN = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=4)
@@ -30,48 +27,6 @@ def prepare(tb, config, window, ops, index=0):
     tb.set("window", packed_window(config, window))
     tb.set("index", index)
     return tb.source("i", [packed_operation(config, op) for op in ops])
-
-
-@given(st.data(), configurations(), st.sampled_from("rs"), cells())
-@settings(max_examples=examples(40))
-def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
-    window = data.draw(windows(config))
-    index = data.draw(st.integers(0, config.cores - 1))
-    ops = data.draw(operations(config))
-    model = RegionModel(config, side, index, window)
-    wanted = []
-    masked = False
-    for op in ops:
-        if op.op == Op.MASK and op.core == index:
-            masked = bool(op.stream)
-        model.apply(op)
-        if model.overflow is not None:
-            break
-        if op.op == Op.FLUSH:
-            wanted.append((0, None, True, None, None))
-        elif op.op == Op.TUPLE and "rs"[op.stream] != side:
-            rows = model.live
-            wanted.append((len(rows), rows[0] if rows else None, False, masked, op.bounds))
-
-    async def body(tb):
-        source = prepare(tb, config, window, [], index)
-        sink = tb.sink("task", stalls.sink())
-        overflow = tb.watch("overflow")
-        await tb.steps(4)  # settings must be stable before the first record
-        source.queue.extend(packed_operation(config, op) for op in ops)
-        source.pauses = stalls.source()
-        await tb.run(lambda: not source.queue or (tb.cycle and overflow()), limit=60 * (len(ops) + 4) + 500)
-        await tb.steps(60)
-        found = []
-        for payload in sink.items:
-            task = task_layout(config, side).from_bits(payload)
-            bounds = tuple((task.bounds[f"lo{j}"], task.bounds[f"hi{j}"]) for j in range(len(config.tests)))
-            found.append((task.count, task.row + index if task.count else None, bool(task.flush),
-                          None if task.flush else bool(task.masked), None if task.flush else bounds))
-        assert found == wanted
-        assert overflow() == (model.overflow is not None)
-
-    simulation(Storage, config, side).run(body)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
@@ -147,29 +102,6 @@ def test_any_arrival_expires_a_tuple_in_four_cycles(last):
     simulation(Storage, TIMED, "r").run(body)
 
 
-@pytest.mark.parametrize(("now", "live"), [(10, 2), (11, 1), (12, 0)])
-def test_a_difference_of_exactly_the_range_is_live(now, live):
-    async def body(tb):
-        prepare(tb, TIMED, Window(length=5), [r(ts=5), r(ts=6), s(ts=now)])
-        sink = tb.sink("task")
-        await tb.run(lambda: sink.items, limit=60)
-        assert task_layout(TIMED, "r").from_bits(sink.items[0]).count == live
-
-    simulation(Storage, TIMED, "r").run(body)
-
-
-def test_event_time_wraps_around():
-    async def body(tb):
-        top = 2**16
-        prepare(tb, TIMED, Window(length=5), [r(ts=top - 3), r(ts=top - 1), r(ts=top), r(ts=top + 2), s(ts=top + 3)])
-        sink = tb.sink("task")
-        await tb.run(lambda: sink.items, limit=60)
-        task = task_layout(TIMED, "r").from_bits(sink.items[0])
-        assert (task.count, task.row) == (3, 1)
-
-    simulation(Storage, TIMED, "r").run(body)
-
-
 @pytest.mark.parametrize("probes", [0, 3])
 def test_overflow_is_sticky_and_stops_the_input(probes):
     async def body(tb):
@@ -185,20 +117,3 @@ def test_overflow_is_sticky_and_stops_the_input(probes):
         assert len(sink.items) == probes
 
     simulation(Storage, TIMED, "r").run(body)
-
-
-@pytest.mark.parametrize("index", range(3))
-def test_cores_store_in_turn(index):
-    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=3, capacity=4)
-
-    async def body(tb):
-        ops = []
-        for n in range(11):
-            ops += [r(n), s()]
-        prepare(tb, config, Window(rows=12), ops, index)
-        sink = tb.sink("task")
-        await tb.run(lambda: len(sink.items) == 11, limit=60)
-        tasks = [task_layout(config, "r").from_bits(p) for p in sink.items]
-        assert [t.count for t in tasks] == [len(range(index, n + 1, 3)) for n in range(11)]
-
-    simulation(Storage, config, "r").run(body)

@@ -1,26 +1,13 @@
-import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.combiner import Combiner
-from tests.testbench.bodies import combine, combined
+from tests.testbench.bodies import combined
 from tests.testbench.models import Item, packed_item
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import cells
-
-
-@given(st.integers(0, 10**6), st.booleans(), st.integers(0, 12), cells())
-@settings(max_examples=examples(40))
-def test_both_sides_become_one(seed, total, count, stalls):
-    async def body(tb):
-        await combine(tb, random.Random(seed), stalls, total=total, count=count)
-
-    simulation(Combiner).run(body)
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.merger import ComparisonSelect, Merger
-from tests.testbench.bodies import STANDING, merge, merge_without
+from tests.testbench.bodies import STANDING, merge
 from tests.testbench.models import Item, item_of, packed_item
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls
@@ -16,30 +16,6 @@ from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs
 
 FLOWING = Stalls(False, False)
-
-
-@given(st.data(), st.integers(1, 4), st.booleans(), cells())
-@settings(max_examples=examples(40))
-def test_groups_stay_together(data, inputs, total, stalls):
-    streams = data.draw(merger_inputs(inputs))
-
-    async def body(tb):
-        await merge(tb, streams, stalls, total=total)
-
-    simulation(Merger, inputs).run(body)
-
-
-@given(st.data(), st.integers(2, 4), st.booleans(), cells())
-@settings(max_examples=examples(15))
-def test_an_input_that_is_dead_is_one_that_has_reached_every_barrier(data, inputs, total, stalls):
-    streams = data.draw(merger_inputs(inputs))
-    ends = [None if n == alive else data.draw(st.none() | st.integers(0, len(items)))
-            for alive in [data.draw(st.integers(0, inputs - 1))] for n, items in enumerate(streams)]
-
-    async def body(tb):
-        await merge_without(tb, streams, ends, stalls, total=total, dead="i_dead")
-
-    simulation(Merger, inputs, isolates=True).run(body)
 
 
 @pytest.mark.parametrize("total", [False, True])

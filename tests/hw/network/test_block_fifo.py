@@ -1,29 +1,11 @@
 # amaranth: UnusedElaboratable=no
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.network.block_fifo import BlockFifo, HalfRateFifo
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import scripted
 
-from ...support.sampling import examples
-from ...support.simulations import simulation
-from ...support.stimuli import pauses
-
 KINDS = pytest.mark.parametrize("kind", [BlockFifo, HalfRateFifo])
-
-
-@given(st.sampled_from([BlockFifo, HalfRateFifo]), st.sampled_from([4, 8]),
-       st.lists(st.integers(0, 255), max_size=40), pauses(), pauses())
-@settings(max_examples=examples(25))
-def test_items_pass_in_order(kind, depth, items, idle, backpressure):
-    async def body(tb):
-        source, sink = tb.source("i", items, idle), tb.sink("o", backpressure)
-        await tb.run(lambda: not source.queue and len(sink.items) >= len(items), limit=1000)
-        await tb.steps(9)
-        assert sink.items == items
-
-    simulation(kind, 8, depth).run(body)
 
 
 @pytest.mark.parametrize(("kind", "cycles"), [(BlockFifo, 1), (HalfRateFifo, 2)])

@@ -1,26 +1,10 @@
 # amaranth: UnusedElaboratable=no
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.network.distributor import Distributor
 from tests.testbench.pauses import flowing, scripted
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import pauses
-
-
-@given(st.lists(st.integers(0, 255), max_size=16), pauses(), st.lists(pauses(), min_size=1, max_size=4))
-@settings(max_examples=examples(30))
-def test_every_child_gets_every_item_once(items, idle, backpressure):
-    async def body(tb):
-        tb.source("i", items, idle)
-        sinks = [tb.sink(f"o__{n}", p) for n, p in enumerate(backpressure)]
-        await tb.run(lambda: all(len(s.items) >= len(items) for s in sinks), limit=400)
-        await tb.steps(5)
-        assert [s.items for s in sinks] == [items] * len(sinks)
-
-    simulation(Distributor, 8, len(backpressure)).run(body)
 
 
 def test_children_do_not_wait_for_each_other():

@@ -1,26 +1,11 @@
 import pytest
 from amaranth.lib import data
-from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.network.skid_buffer import SkidBuffer
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import flowing, scripted
 
-from ...support.sampling import examples
 from ...support.simulations import simulation
-from ...support.stimuli import pauses
-
-
-@given(st.lists(st.integers(0, 255), max_size=20), pauses(), pauses())
-@settings(max_examples=examples(30))
-def test_items_pass_in_order(items, idle, backpressure):
-    async def body(tb):
-        source, sink = tb.source("i", items, idle), tb.sink("o", backpressure)
-        await tb.run(lambda: not source.queue and len(sink.items) >= len(items), limit=300)
-        await tb.steps(5)
-        assert sink.items == items
-
-    simulation(SkidBuffer, 8).run(body)
 
 
 def test_an_item_a_cycle_with_a_latency_of_one():

@@ -1,25 +1,11 @@
 # amaranth: UnusedElaboratable=no
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.geometry import levels
 from splitjoin_hw.network.tree import DistributionTree
 from tests.testbench.bodies import distribute
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls
-
-from ...support.sampling import examples
-from ...support.simulations import simulation
-from ...support.stimuli import cells
-
-
-@given(st.integers(1, 9), st.integers(2, 4), st.lists(st.integers(0, 255), max_size=20), cells())
-@settings(max_examples=examples(30))
-def test_every_leaf_gets_every_item_in_order(leaves, fanout, items, stalls):
-    async def body(tb):
-        await distribute(tb, leaves, items, stalls)
-
-    simulation(DistributionTree, 8, leaves=leaves, fanout=fanout).run(body)
 
 
 @pytest.mark.parametrize("fanout", [2, 3, 4])

@@ -247,29 +247,6 @@ def test_a_session_goes_on_after_its_client_came_back(tmp_path: Path) -> None:
         assert remote.attach(query, "q/0", "version 1") is None
 
 
-def test_items_that_were_not_fetched_wait_with_the_session(tmp_path: Path) -> None:
-    query = BAND.query()
-    with serving(tmp_path, [GoldenDevice()]) as server:
-        remote = DaemonDevice(socket=server.path)
-        session = remote.open(query, key="k")
-        session.push(arrivals_of(BAND))
-        session.detach("1")
-        again = remote.attach(query, "k", "1")
-        assert again is not None
-        with again:
-            assert (again.flush() == run(GoldenDevice(), query, BAND.r, BAND.s)).all()
-
-
-def test_another_token_or_query_gets_no_session(tmp_path: Path) -> None:
-    with serving(tmp_path, [GoldenDevice()]) as server:
-        remote = DaemonDevice(socket=server.path)
-        for query, token in ((BAND.query(), "2"), (BAND.query("outer(3)"), "1"), (NAMED["or"].query(), "1")):
-            remote.open(BAND.query(), key="k").detach("1")
-            assert remote.attach(query, "k", token) is None
-            assert states(server) == {"golden:0": "free"}
-        assert counts(server)["discarded"] == 3
-
-
 def test_without_a_key_or_a_daemon(tmp_path: Path) -> None:
     with serving(tmp_path, [GoldenDevice()]) as server:
         remote = DaemonDevice(socket=server.path, wait=0)
@@ -281,26 +258,6 @@ def test_without_a_key_or_a_daemon(tmp_path: Path) -> None:
     assert remote.attach(BAND.query(), "k", "1") is None
     with pytest.raises(DeviceError, match=r"a daemon must serve .*d\.sock, but none does .*; start one with splitjoin"):
         remote.open(BAND.query())
-
-
-def test_detached_sessions_end_after_the_idle_time(tmp_path: Path) -> None:
-    now = [0.0]
-    with serving(tmp_path, [GoldenDevice()], idle_timeout=60.0, clock=lambda: now[0]) as server:
-        remote = DaemonDevice(socket=server.path)
-        remote.open(BAND.query(), key="k").detach("1")
-        assert states(server) == {"golden:0": "detached"}
-        now[0] = 61.0
-        until(lambda: states(server) == {"golden:0": "free"})
-        assert remote.attach(BAND.query(), "k", "1") is None
-        assert counts(server)["expired"] == 1
-
-
-def test_a_client_without_farewell_loses_its_session(tmp_path: Path) -> None:
-    with serving(tmp_path, [GoldenDevice()]) as server:
-        session = DaemonDevice(socket=server.path).open(BAND.query(), key="k")
-        session._connection.close()  # as a dead process does
-        until(lambda: states(server) == {"golden:0": "free"})
-        assert counts(server)["discarded"] == 1
 
 
 def test_tables_of_another_schema_are_refused_and_the_session_goes_on(golden: DaemonDevice) -> None:

@@ -5,27 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError, OrderError, PredicateError, SchemaError, StatementError
 from splitjoin.base.errors import SnapshotError, UnsupportedError
 from splitjoin.cli import DONE, main
-from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.rows.aggregates import reference_aggregates
 from splitjoin.sessions import StreamJoin
 
-from ....support.feeding import feed, feeds, whole
-from ....support.lagging import LaggingDevice
-from ....support.sampling import examples
 from ....support.scenarios import SCENARIOS
-from ...sessions.test_feeding import rows_of
 
 R = pa.table({"ts": [1, 4, 9, 20], "x": [1, 2, 3, 4]})
 S = pa.table({"ts": [2, 4, 8, 9], "a": [1.5, 2.5, None, 8.0]})
@@ -74,32 +65,6 @@ def test_circuits() -> None:
     r, s = case.r.slice(0, 25), case.s.slice(0, 20)
     assert splitjoin.join(r, s, **how, device=PysimDevice(cores=2, capacity=64)) == splitjoin.join(
         r, s, **how, device="golden")
-
-
-@pytest.mark.parametrize("devices", [[GoldenDevice(), CpuDevice()], [LaggingDevice(3), GoldenDevice()]],
-                         ids=["immediate", "lagging"])
-@settings(max_examples=examples(12))
-@given(data=st.data())
-def test_sessions(devices: list[Device], data: st.DataObject) -> None:
-    case = data.draw(st.sampled_from([c for c in SCENARIOS if c.name in (
-        "band-range", "band-rows-and-range", "rows-and-range-different", "null-band", "short-r", "ties", "burst")]))
-    query = splitjoin.query(
-        case.r.schema, case.s.schema, on=case.on, window=case.window, time=case.time, by="r",
-        how=data.draw(st.sampled_from(["inner", "left"])),
-        aggregate={"n": "count(*)", "low": "min(s.a)", "total": "sum(s.b - r.x)", "late": "last(s.b)"})
-    how = data.draw(feeds(len(case.r), len(case.s)))
-    makers = [lambda d=d: StreamJoin(query, d, punctuation=True) for d in devices]
-    with feed(how, makers, case.r, case.s, case.time) as session:
-        arrived = whole(query, how, case.r, case.s)
-        with GoldenDevice().open(query.pairs) as golden:
-            golden.push(arrived)
-            items, values = reference_aggregates(query, arrived, golden.flush())
-        bases = items["r"][items["kind"] == 0]
-        expected = arrived.r.take(pa.array(bases))
-        for field, column in zip(list(session.schema)[-4:], values, strict=True):
-            expected = expected.append_column(field, column)
-        assert rows_of(pa.Table.from_batches(how.rows, session.schema)) == rows_of(expected)
-        assert np.concatenate(how.items).tolist() == items.tolist()
 
 
 def test_sessions_forget_what_is_decided() -> None:

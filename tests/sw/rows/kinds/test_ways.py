@@ -5,32 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import SchemaError, StatementError
 from splitjoin.base.errors import SnapshotError
 from splitjoin.cli import DONE, main
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import Device, pairs
+from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
-from splitjoin.rows.kinds import reference_rows
-from splitjoin.rows.output import gather, output_columns
 from splitjoin.sessions import StreamJoin
 
 from ....support.conformance import run
 from ....support.deciding import decide
-from ....support.feeding import feed, feeds, whole
 from ....support.kinds import KINDS
-from ....support.lagging import LaggingDevice
-from ....support.sampling import examples
 from ....support.scenarios import SCENARIOS, Scenario
 from ...sessions.test_feeding import rows_of
 
@@ -99,30 +91,6 @@ def test_columns_and_their_fields() -> None:
         {"x": 1, "a": 1}, {"x": 2, "a": 2}, {"x": None, "a": 7}, {"x": 3, "a": None}]
     with pytest.raises(SchemaError, match="has no column 'a'"):
         joined("semi", select=["a"])
-
-
-@pytest.mark.parametrize("devices", [[GoldenDevice(), CpuDevice()], [LaggingDevice(3), GoldenDevice()]],
-                         ids=["immediate", "lagging"])
-@settings(max_examples=examples(15))
-@given(data=st.data())
-def test_sessions(devices: list[Device], data: st.DataObject) -> None:
-    """However it is fed, moved and restored, a session gives the reference's rows."""
-    case = data.draw(st.sampled_from([c for c in SCENARIOS if c.name in (
-        "band-range", "band-rows-and-range", "rows-and-range-different", "null-band", "short-r", "ties", "burst")]))
-    kind = data.draw(st.sampled_from([k for k in KINDS if case.time is not None or k.get("allow_exact", True)]))
-    query = splitjoin.query(case.r.schema, case.s.schema, on=case.on, window=case.window, time=case.time, **kind)
-    how = data.draw(feeds(len(case.r), len(case.s)))
-    makers = [lambda d=d: StreamJoin(query, d, punctuation=True) for d in devices]
-    with feed(how, makers, case.r, case.s, case.time) as session:
-        arrived = whole(query, how, case.r, case.s)
-        with GoldenDevice().open(query.pairs) as golden:
-            golden.push(arrived)
-            items = reference_rows(query, arrived, golden.flush())
-        columns = output_columns(case.r.schema, case.s.schema, kind=query.kind)
-        expected = rows_of(gather(columns, arrived.r, arrived.s, *pairs(items)))
-        got = rows_of(pa.Table.from_batches(how.rows, session.schema))
-        assert got == expected
-        assert np.concatenate(how.items).tolist() == items.tolist()
 
 
 def test_a_heartbeat_decides() -> None:
