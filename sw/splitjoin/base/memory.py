@@ -13,7 +13,7 @@ from .control_groups import GROUPS, OWN, control_groups
 from .errors import CapacityError
 
 __all__ = ["MATCH_BYTES", "MatchMemory", "available_memory", "check_memory", "check_window", "give_back", "room_for",
-           "size_text", "too_large", "too_many", "window_bytes"]
+           "size_text", "too_large", "too_many", "used_memory", "window_bytes"]
 
 #: Bytes that are asked for without looking at how many there are.
 _SMALL = 1 << 27
@@ -82,15 +82,24 @@ def _address_space() -> list[tuple[int, int]]:
     return [] if soft == resource.RLIM_INFINITY else [(soft - _used_addresses(), soft)]
 
 
+def used_memory() -> int:
+    """Bytes of memory that this process takes, with what it shares. Raises `OSError` where the system does not tell."""
+    return _used(1, "rss")
+
+
 def _used_addresses() -> int:
     """The bytes of this process's address space that are in use. Raises `OSError` where the system does not tell."""
+    return _used(0, "vms")
+
+
+def _used(place: int, name: str) -> int:
     if sys.platform == "linux":
         import resource
 
-        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        return int(Path("/proc/self/statm").read_text().split()[place]) * resource.getpagesize()
     import psutil
 
-    return int(psutil.Process().memory_info().vms)
+    return int(getattr(psutil.Process().memory_info(), name))
 
 
 def check_memory(pairs: int, need: int) -> None:

@@ -61,10 +61,24 @@ def run_serve(args: argparse.Namespace) -> None:
             raise InputError(f"the server must listen on {config.host}:{config.port}, but {first_line(error)}; stop "
                              f"what listens there, or choose another port") from None
         raise
+    page = None
+    if config.page is not None:
+        from splitjoin.server.page import StatusPage
+
+        try:
+            page = StatusPage(service)
+        except OSError as error:
+            server.shutdown()
+            service.stop()
+            raise InputError(f"the page must listen on {config.page[0]}:{config.page[1]}, but {first_line(error)}; "
+                             f"stop what listens there, or choose another port") from None
+        _log(f"shows its status on http://{config.page[0]}:{page.port}/, with the token as the password of any user")
     _log(f"serves on {config.host}:{server.port}, with {service.epochs()} epochs in {config.folder}; the token that "
          f"calls need is in {config.token_file}")
     while not stop.wait(0.5):  # short, as a signal before the wait does not end it
         pass
+    if page is not None:
+        page.stop()
     service.stop()
     _log(f"stopped, with {service.epochs()} epochs")
     # Calls that wait for their clients would hold up the end for ever; what they put is committed already. They are not

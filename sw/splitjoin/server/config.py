@@ -94,6 +94,7 @@ class ServerConfig:
     token_file: Path
     certificate: bytes | None = field(default=None, repr=False)
     key: bytes | None = field(default=None, repr=False)
+    page: tuple[str, int] | None = None
     limits: Limits = Limits()
     input: Mapping[str, Any] = field(default_factory=dict)
     epochs: Mapping[str, Any] = field(default_factory=dict)
@@ -118,8 +119,12 @@ class _ConfigReader:
 
     def server(self, found: Mapping[str, Any]) -> ServerConfig:
         _keys("the file", found, {"folder", "streams", "queries"},
-              {"listen", "token_file", "tls", "limits", "input", "epochs"})
-        host, port = _address(_text("listen", found.get("listen", "127.0.0.1:8815")))
+              {"listen", "page", "token_file", "tls", "limits", "input", "epochs"})
+        host, port = _address("listen", found.get("listen", "127.0.0.1:8815"))
+        page = _address("page", found["page"]) if "page" in found else None
+        if page and not _is_loopback(page[0]):
+            raise InputError(f"page must be an address of this machine alone, such as '127.0.0.1:8816', not "
+                             f"{found['page']!r}; forward the port by SSH to look from elsewhere")
         tls = _table("tls", found.get("tls", {}))
         if tls:
             _keys("[tls]", tls, {"certificate", "key"}, set())
@@ -140,7 +145,8 @@ class _ConfigReader:
         return ServerConfig(
             host, port, folder, (first, second), queries, token_file,
             self._bytes("tls.certificate", tls["certificate"]) if tls else None,
-            self._bytes("tls.key", tls["key"]) if tls else None, _limits(_table("limits", found.get("limits", {}))),
+            self._bytes("tls.key", tls["key"]) if tls else None, page,
+            _limits(_table("limits", found.get("limits", {}))),
             _some("input", found, {"lateness", "watermark", "idle", "retain"}),
             _some("epochs", found, {"rows", "delay", "every"}))
 
@@ -218,10 +224,10 @@ def _bytes(text: str) -> int:
     return int(match[1]) * int((1024 if match[3] else 1000) ** _UNITS[match[2]])
 
 
-def _address(text: str) -> tuple[str, int]:
-    match = _ADDRESS.fullmatch(text)
+def _address(what: str, value: Any) -> tuple[str, int]:
+    match = _ADDRESS.fullmatch(text := _text(what, value))
     if match is None or int(match[2]) > 65535:
-        raise InputError(f"listen must be HOST:PORT, such as '127.0.0.1:8815', not {text!r}")
+        raise InputError(f"{what} must be HOST:PORT, such as '127.0.0.1:8815', not {text!r}")
     return match[1], int(match[2])
 
 

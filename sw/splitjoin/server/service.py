@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SplitJoinError, plural
+from splitjoin.base.memory import available_memory, used_memory
 from splitjoin.base.parquet import ParquetSource
 from splitjoin.lang.schema import SIDES, Side, suggest
 from splitjoin.sessions import SharedStreams
@@ -142,12 +143,17 @@ class JoinService:
             raise
 
     def status(self) -> dict[str, Any]:
-        """Counters of the streams and queries, what fails, and how many epochs there are."""
+        """Counters of the streams and queries, the places of sources, memory in bytes, what fails, and how many epochs
+        there are.
+        """
         queries = {}
         for name, query in self._streams.queries.items():
             failure = query.failure
             queries[name] = query.counters() | ({} if failure is None else {"failure": str(failure)})
         return {"epochs": self._writer.epochs, "streams": self._streams.counters(), "queries": queries,
+                "sources": {stream.name: {name: self.position(stream.name, name) for name in stream.sources}
+                            for stream in self.config.streams},
+                "memory": {"used": used_memory(), "available": available_memory()},
                 "trouble": self._trouble, "deaths": self._deaths}
 
     def epochs(self) -> int:
