@@ -99,10 +99,17 @@ class Computed:
 
 @dataclass(frozen=True)
 class Junction:
-    """Conjunction or disjunction; without operands, the constant true ("and") or false ("or")."""
+    """Conjunction or disjunction; without operands, the constant true ("and") or false ("or").
+
+    ``size``: the number of its parts, each as often as it occurs.
+    """
 
     op: Literal["and", "or"]
     args: tuple[Form, ...]
+    size: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 1 + sum(a.size if isinstance(a, Junction) else 1 for a in self.args))
 
 
 Form = Union[OneSided, Both, Compared, Computed, Junction]
@@ -183,23 +190,11 @@ _OPPOSITE: dict[TruthValue, TruthValue] = {"true": "false", "false": "true", "nu
 
 def positive(e: Expr) -> Form:
     """The two-valued form that is true exactly when condition ``e`` is true. Raises `TooManyCases`."""
-    form = _Logic().form(e)
-    if _size(form, {}) > _MOST:
-        raise TooManyCases
-    return form
-
-
-def _size(form: Form, known: dict[int, int]) -> int:
-    """The number of parts of ``form``; ``known``: numbers already counted, by the part's identity."""
-    if not isinstance(form, Junction):
-        return 1
-    if id(form) not in known:
-        known[id(form)] = 1 + sum(_size(a, known) for a in form.args)
-    return known[id(form)]
+    return _Logic().form(e)
 
 
 class _Logic:
-    """Makes the form of one condition; raises `TooManyCases` after `_MOST` steps."""
+    """Makes the form of one condition; raises `TooManyCases` after `_MOST` steps, and for more parts."""
 
     def __init__(self) -> None:
         self._left = _MOST
@@ -214,6 +209,13 @@ class _Logic:
         if self._left < 0:
             raise TooManyCases
 
+    def _junction(self, op: Literal["and", "or"], args: Iterable[Form]) -> Form:
+        """As `junction`. A part that is too large ends the search at once: each step looks at all of its own."""
+        form = junction(op, args)
+        if isinstance(form, Junction) and form.size > _MOST:
+            raise TooManyCases
+        return form
+
     def _is(self, e: Expr, want: TruthValue) -> Form:
         """The form that is true exactly when ``e`` has the value ``want``."""
         self._step()
@@ -225,14 +227,14 @@ class _Logic:
         if len(streams) == 1:
             return OneSided(next(iter(streams)), e, frozenset((want,)))
         if want == "null":
-            return junction("and", (self._complement(self._is(e, "true")), self._complement(self._is(e, "false"))))
+            return self._junction("and", (self._complement(self._is(e, value)) for value in ("true", "false")))
         match e:
             case And() | Or():
                 op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
-                return junction(op, (self._is(a, want) for a in e.args))
+                return self._junction(op, (self._is(a, want) for a in e.args))
             case IsNull():
                 if want == "false" and isinstance(e.a.type, Bool):
-                    return junction("or", (self._is(e.a, "true"), self._is(e.a, "false")))
+                    return self._junction("or", (self._is(e.a, "true"), self._is(e.a, "false")))
                 null = self._is_null(e.a)
                 return null if want == "true" else self._complement(null)
             case Cmp() if isinstance(e.a.type, Bool):
@@ -244,8 +246,8 @@ class _Logic:
                 return self._case(e, lambda value: self._is(value, want))
             case Extreme():  # NULLs are left out
                 wins: TruthValue = "true" if e.kind == "greatest" else "false"
-                some = junction("or", (self._is(a, want) for a in e.args))
-                return some if want == wins else junction("and", (
+                some = self._junction("or", (self._is(a, want) for a in e.args))
+                return some if want == wins else self._junction("and", (
                     some, *(self._complement(self._is(a, wins)) for a in e.args)))
         raise AssertionError(f"not a condition: {e}")
 
@@ -255,10 +257,10 @@ class _Logic:
         before: list[Form] = []
         for when, then in zip(e.when, e.then, strict=True):
             true, value = self._is(when, "true"), of(then)
-            branches.append(junction("and", (*before, true, value)))
+            branches.append(self._junction("and", (*before, true, value)))
             if value != TRUE:  # else what follows may be true there as well
                 before.append(self._complement(true))
-        return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
+        return self._junction("or", (*branches, self._junction("and", (*before, of(e.otherwise)))))
 
     def _compare_values(self, cmp: Cmp) -> Form:
         """The form that is true exactly when ``cmp``, a comparison of values, is true."""
@@ -271,17 +273,17 @@ class _Logic:
                 continue
             if op in ("=", "<>"):
                 halves: tuple[CmpOp, CmpOp] = ("<=", ">=") if op == "=" else ("<", ">")
-                return junction("and" if op == "=" else "or",
+                return self._junction("and" if op == "=" else "or",
                                 (self._compare_values(Cmp(BOOL, half, a, b)) for half in halves))
             args = [replace(a, a=x) if isinstance(a, Cast) else x for x in whole.args]
             each = [self._compare_values(Cmp(BOOL, op, x, b)) for x in args]
             if (whole.kind == "least") == (op in ("<", "<=")):
-                return junction("or", each)
+                return self._junction("or", each)
             if len({frozenset(causes(x)) for x in args}) == 1:  # all are NULL, or none is
-                return junction("and", each)
+                return self._junction("and", each)
             # Every operand that is not NULL satisfies the comparison, and at least one is not NULL.
-            some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
-            return junction("and", (*some, *(junction("or", (one, self._null(x)))
+            some = () if not all(may_be_null(x) for x in args) else (self._junction("or", each),)
+            return self._junction("and", (*some, *(self._junction("or", (one, self._null(x)))
                                              for one, x in zip(each, args, strict=True))))
         return Both(cmp)
 
@@ -304,23 +306,23 @@ class _Logic:
                             frozenset(("true",)))
         match e:
             case Extreme():
-                return junction("and", (self._null(a) for a in e.args))
+                return self._junction("and", (self._null(a) for a in e.args))
             case Case():
                 return self._case(e, self._null)
             case Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
                 zero = self._compare_values(Cmp(BOOL, "=", e.b, Lit(EXACT, 0)))
-                return junction("or", (self._null(e.a), self._null(e.b), zero))
-        return junction("or", (self._null(a) for a in e.children))
+                return self._junction("or", (self._null(e.a), self._null(e.b), zero))
+        return self._junction("or", (self._null(a) for a in e.children))
 
     def _compare_conditions(self, op: CmpOp, a: Expr, b: Expr) -> Form:
         """``a op b`` of two conditions, false before true."""
         t = {"a": self._is(a, "true"), "b": self._is(b, "true")}
         f = {"a": self._is(a, "false"), "b": self._is(b, "false")}
-        ff, tt = junction("and", (f["a"], f["b"])), junction("and", (t["a"], t["b"]))
-        ft, tf = junction("and", (f["a"], t["b"])), junction("and", (t["a"], f["b"]))
+        ff, tt = self._junction("and", (f["a"], f["b"])), self._junction("and", (t["a"], t["b"]))
+        ft, tf = self._junction("and", (f["a"], t["b"])), self._junction("and", (t["a"], f["b"]))
         cases: dict[CmpOp, tuple[Form, ...]] = {
             "=": (ff, tt), "<>": (ft, tf), "<": (ft,), "<=": (ff, ft, tt), ">": (tf,), ">=": (ff, tf, tt)}
-        return junction("or", cases[op])
+        return self._junction("or", cases[op])
 
     def _complement(self, form: Form) -> Form:
         self._step()
@@ -329,10 +331,10 @@ class _Logic:
                 return OneSided(form.side, form.condition, _ALL - form.values)
             case Both():
                 cmp = form.cmp
-                return junction("or", (self._null(cmp.a), self._null(cmp.b),
+                return self._junction("or", (self._null(cmp.a), self._null(cmp.b),
                                        Both(Cmp(BOOL, NEGATED[cmp.op], cmp.a, cmp.b))))
             case Junction():
-                return junction("or" if form.op == "and" else "and", (self._complement(a) for a in form.args))
+                return self._junction("or" if form.op == "and" else "and", (self._complement(a) for a in form.args))
             case Compared() | Computed():
                 raise AssertionError("comparisons are tests only when nothing is negated any more")
 

@@ -19,6 +19,7 @@ from splitjoin.lang.ir import Cmp, Lit, Or, distinct, walk
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import BOOL, FLOAT64
+from splitjoin.plan import forms
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ....support.sampling import at_length
@@ -79,13 +80,26 @@ def test_parts_that_occur_once_stay_in_the_expression() -> None:
     assert test.before(8) == ""
 
 
-@pytest.mark.parametrize("on", [coalesced(8), cases(6), at_length(extremes(30))])
+@pytest.mark.parametrize("on", [coalesced(8), cases(6), extremes(30)])
 def test_what_would_need_too_many_parts_is_left_to_the_residual(on: str) -> None:
     query = query_of(on)
     plan = make_plan(query.predicate)
     assert plan.residual == query.predicate
     assert len(plan.tests) == 1
     assert plan.reasons[0].endswith("': it would make too many comparisons")
+
+
+def test_a_deep_choice_is_left_before_it_is_looked_at_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at, given = 0, forms._given
+
+    def counted(*args: Any) -> Any:
+        nonlocal looked_at
+        looked_at += 1
+        return given(*args)
+
+    monkeypatch.setattr(forms, "_given", counted)
+    make_plan(query_of(extremes(24)).predicate)
+    assert looked_at < 100_000
 
 
 @pytest.mark.parametrize("on", [cases(4), cases(5), extremes(16), coalesced(7)])
