@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from splitjoin import DeviceError, JoinResult, join
-from splitjoin.cli import main
+from splitjoin.cli import DONE, FAILURE, USAGE, main
 from splitjoin.engines.registry import DEVICES, device as find_device
 from splitjoin_sim import PysimDevice, SimDevice
+from splitjoin_sim.run_view import read_run
 from splitjoin_sim.waveforms import trace_file
+from tests.support.html_page import Page
 
 R = {"x": [7 * n % 23 for n in range(40)]}
 S = {"a": [5 * n % 19 for n in range(40)]}
@@ -88,7 +90,17 @@ def test_the_compiled_circuit_writes_fst(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["sim", "pysim"])
 def test_vcd(tmp_path: Path, device: str) -> None:
     file = tmp_path / "run.vcd"
-    assert same(run(device, 1), run(device, 1, trace=file))
+    plain = run(device, 1)
+    assert same(plain, run(device, 1, trace=file))
+    view = read_run(file)
+    for what in ("tuples_r", "tuples_s", "comparisons", "matches", "input_stalls", "output_stalls"):
+        assert view.total("circuit", what) == plain.counters[what]
+    assert view.cores == ["core0"]
+    assert {what: view.total("core0", what) for what in ("comparisons", "matches", "pairs", "stars", "tuples")} == {
+        "comparisons": plain.counters["comparisons"], "matches": plain.num_rows, "pairs": plain.num_rows,
+        "stars": 80, "tuples": 80}
+    assert view.total("core0", "waits") and view.total("core0", "scans") >= view.total("core0", "comparisons")
+    assert view.cycles <= 240 * view.width and view.cycles >= plain.counters["cycles"]
     text = file.read_text()
     head, _, changes = text.partition("$enddefinitions $end")
     assert re.search(r"\$var wire +\d+ \S+ i__valid ", head) and "$scope module core0 " in head
@@ -103,6 +115,33 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert main(["join", "R.csv", "S.csv", "--on", "r.x = s.a", "--device", "pysim", "--cores", "1", "--capacity", "4",
                  "--trace", "run.vcd", "-o", "O.csv"]) == 0
     assert "$enddefinitions" in Path("run.vcd").read_text()
+    assert main(["waves", "run.vcd", "-o", "run.html", "-o", "run.gtkw", "-o", "run.sucl"]) == DONE
+    page = Page(Path("run.html").read_text())
+    assert {"comparisons: 16, at most 4 a cycle", "core0"} <= set(page.texts)
+    assert not {"script", "link", "img"} & {tag for tag, _ in page.elements}
+    assert not {"src", "href"} & {name for _, attributes in page.elements for name in attributes}
+    assert "\n@28\nbench.top.core0.i__valid\n" in Path("run.gtkw").read_text()
+    assert f"load_file {tmp_path / 'run.vcd'}\n" in Path("run.sucl").read_text()
+    assert "\ndivider_add core0\nvariable_add bench.top.core0.compared__0\n" in Path("run.sucl").read_text()
+    assert main(["waves", "run.vcd", "-o", "run.png"]) == USAGE
+    for other in ("R.csv", "none.vcd", "run.html"):
+        assert main(["waves", other, "-o", "other.html"]) == FAILURE
+    assert not Path("other.html").exists()
+
+
+def test_slices_are_merged_and_unknown_values_are_nothing(tmp_path: Path) -> None:
+    """Two cores, of which one is busy in the second half of a thousand cycles."""
+    file = tmp_path / "run.vcd"
+    head = "$scope module top $end\n$var wire 1 ! clk $end\n"
+    for n in range(2):
+        head += f"$scope module core{n} $end\n$var wire 5 {'ab'[n]} compared__0 $end\n$upscope $end\n"
+    cycles = [f"#{2 * n}\n1!\n{'b11 b' if n > 500 else 'bxx b'}\n#{2 * n + 1}\n0!\n" for n in range(1000)]
+    file.write_text(head + "$enddefinitions $end\nb0 a\n" + "".join(cycles))
+    view = read_run(file)
+    assert (view.cycles, view.width) == (1000, 8)
+    assert (view.total("core0", "comparisons"), view.total("core1", "comparisons")) == (0, 3 * 498)
+    assert min(view.counts["core1", "comparisons"]) == 502 // 8
+    assert Page(view.html()).texts.count("core1") == 1
 
 
 @pytest.mark.parametrize(("made", "ends"), [(SimDevice, r"\.fst or \.vcd"), (PysimDevice, r"\.vcd")])

@@ -1,5 +1,5 @@
 """The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
-``program``, ``emulate``, ``daemon``, ``serve``, ``spark-qualify``, ``spark-jar``, ``devices``, ``doctor``,
+``program``, ``emulate``, ``waves``, ``daemon``, ``serve``, ``spark-qualify``, ``spark-jar``, ``devices``, ``doctor``,
 ``completion``.
 """
 
@@ -47,6 +47,7 @@ with quiet_interrupts():
     from .spark_jar import run_spark_jar
     from .verilog import verilog_options, write_circuit
     from .warmup import run_warmup, warmup_options
+    from .waves import run_waves, waves_options
 
 __all__ = ["command_parser", "main"]
 
@@ -194,6 +195,10 @@ def command_parser() -> argparse.ArgumentParser:
     kind_options(emulator)
     circuit_options(emulator)
     emulate_options(emulator)
+
+    waves = _command(commands, "waves", "show what a simulated circuit did over its cycles, from its waveforms",
+                     run_waves)
+    waves_options(waves)
 
     qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
                          run_qualify)
