@@ -71,7 +71,7 @@ def plain(files: Files, read: Callable[[str], DataFrame]) -> DataFrame:
         return files.spark.sql(_SQL.format("r.x = s.x", "INTERVAL 9 SECONDS", "INTERVAL 9 SECONDS"))
 
 
-@pytest.mark.parametrize("join", [at_length(keyed), joined_again, plain])  # `test_kept_rows` has the former
+@pytest.mark.parametrize("join", [at_length(keyed), at_length(joined_again), plain])  # `test_kept_rows` has calls
 def test_two_sinks_at_once_in_threads(spark: SparkSession, files: Files, join: Any) -> None:
     """Each gets all rows, also after a restart."""
     with settings(spark, spark__splitjoin__sql__enabled=True):

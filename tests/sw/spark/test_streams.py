@@ -104,7 +104,7 @@ def test_total_order_within_and_across_micro_batches(filled: Files, tables: tupl
     assert found == list(map(repr, answer(*tables, on=ON, window="RANGE 9", time="ts").to_pylist()))
 
 
-def test_select_of_streams_and_columns_as_conditions(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+def test_select_of_streams(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     left, right = filled.frame("r"), filled.frame("s")
     expected = answer(*tables, on="abs(r.x - s.x) <= 2", window="RANGE 9", time="ts", select=["r.n", "s.n"])
     chosen = stream_sql("SELECT r.n, s.n AS other, r.x - s.x AS gap FROM r JOIN s ON abs(r.x - s.x) <= 2", r=left,
@@ -113,10 +113,6 @@ def test_select_of_streams_and_columns_as_conditions(filled: Files, tables: tupl
     found = filled.found("sql")
     assert found.column_names == ["n", "other", "gap"]
     assert rows(found.select(["n", "other"]).rename_columns(["n_r", "n_s"])) == rows(expected)
-    by_column = stream_join(left, right, on=F.abs(left["x"] - right["x"]) <= 2, window="RANGE 9", time="ts", late=0,
-                            state=filled.state, select=["r.n", "s.n"], device="golden")
-    filled.run(by_column.withColumn("sum", F.col("n_r") + F.col("n_s")), "column")
-    assert rows(filled.found("column").select(["n_r", "n_s"])) == rows(expected)
 
 
 def test_a_watermark_says_how_late_rows_may_come(spark: SparkSession, files: Files) -> None:

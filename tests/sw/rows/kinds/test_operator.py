@@ -103,17 +103,6 @@ def test_every_kind_of_every_scenario(kind: dict[str, Any]) -> None:
     assert rows > 100
 
 
-@settings(max_examples=examples(25))
-@given(case=scenario(), data=st.data())
-def test_random_cuts(case: Scenario, data: st.DataObject) -> None:
-    kind = data.draw(kinds(case.time))
-    query = made(case, kind, on=case.on.sql, window=case.windows.spec)
-    items = run(GoldenDevice(), query.pairs, case.r, case.s)
-    cuts = data.draw(st.lists(st.integers(0, len(case.r) + len(case.s)), max_size=6))
-    found = in_parts(query, case, cuts, data.draw(st.integers(0, 3)), data.draw(st.booleans()))
-    assert found.tolist() == reference_rows(query, arrivals(query, case.r, case.s), items).tolist()
-
-
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.filter_too_much])
 @given(case=scenario(type_=pa.int32(), max_rows=16), data=st.data())
 def test_times_in_parts(case: Scenario, data: st.DataObject) -> None:

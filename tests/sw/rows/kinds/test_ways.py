@@ -24,7 +24,6 @@ from ....support.conformance import run
 from ....support.deciding import decide
 from ....support.kinds import KINDS
 from ....support.scenarios import SCENARIOS, Scenario
-from ...sessions.test_feeding import rows_of
 
 R = pa.table({"ts": [1, 4, 9], "x": [1, 2, 3], "tag": ["a", None, "c"]})
 S = pa.table({"ts": [2, 4, 8], "a": [1, 2, 7]})
@@ -32,23 +31,6 @@ S = pa.table({"ts": [2, 4, 8], "a": [1, 2, 7]})
 
 def case_of(name: str) -> Scenario:
     return next(case for case in SCENARIOS if case.name == name)
-
-
-def names(kind: dict[str, Any]) -> str:
-    return "-".join(map(str, kind.values()))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=names)
-def test_golden_and_cpu_give_the_same_rows(kind: dict[str, Any]) -> None:
-    for name in ("band-range", "null-band", "float-band-special", "ties", "empty-s", "empty-r", "string-equal"):
-        case = case_of(name)
-        if case.time is None and not kind.get("allow_exact", True):
-            continue
-        found = [join(case.r, case.s, on=case.on, window=case.window, time=case.time, device=device, **kind)
-                 for device in ("golden", "cpu")]
-        assert found[0].items.tolist() == found[1].items.tolist()
-        assert found[0].table.schema == found[1].table.schema
-        assert rows_of(found[0].table) == rows_of(found[1].table)
 
 
 @pytest.mark.parametrize("name", ["band-range", "band-rows-17"])
