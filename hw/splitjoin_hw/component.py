@@ -30,22 +30,22 @@ class JoinComponent(Top):
     Write ``description["settings"]`` first. For twenty cycles after a write or a reset, ``i.ready`` is low. A record is
     a view of ``layouts["input"]``, whose field ``body`` holds that of ``layouts["body_r"]`` or ``["body_s"]``. A
     reset of the domain must last for at least one cycle.
+
+    Attributes:
+        config: The configuration that the circuit is built for.
+        description: The circuit as plain data, as in the JSON file beside the Verilog (docs/wire.md explains the
+            records).
     """
 
     def __init__(self, config: Configuration, description: dict[str, Any]):
         super().__init__(config)
-        self._description = description
+        self.description = description
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.join = join = circuit(self.config)
         wiring.connect(m, wiring.flipped(self), join)
         return m
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The circuit as plain data, as in the JSON file beside the Verilog (docs/wire.md explains the records)."""
-        return self._description
 
     @property
     def layouts(self) -> dict[str, data.StructLayout]:

@@ -9,16 +9,14 @@ from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal, Val
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Instances", "Ports", "Reset", "Submodules"]
-
-Ports = dict[str, wiring.Member]
+__all__ = ["Instances", "Reset", "Submodules"]
 
 
 class Submodules:
     """Adds every part as a submodule, which simulators and formal tools see through."""
 
-    def add(self, m: Module, name: str, kind: str, ports: Ports, make: Callable[[], wiring.Component]) -> Any:
-        """Add a part to ``m`` as its submodule ``name``; returns an object with ``ports``.
+    def add(self, m: Module, name: str, kind: str, make: Callable[[], wiring.Component]) -> Any:
+        """Add a part to ``m`` as its submodule ``name``; returns an object with its ports.
 
         Parts of one ``kind`` are the same circuit: ``make()`` makes one.
         """
@@ -44,21 +42,26 @@ class Instances(Submodules):
         """Module name → the part to emit under it."""
         return self._made
 
-    def add(self, m: Module, name: str, kind: str, ports: Ports, make: Callable[[], wiring.Component]) -> Any:
-        part = wiring.Signature(ports).create(path=(name,))
+    def add(self, m: Module, name: str, kind: str, make: Callable[[], wiring.Component]) -> Any:
+        part = self._one(kind, make).signature.create(path=(name,))
         reset = Signal(name=f"{name}_rst")
         wires: dict[str, Value] = {"i_rst": reset}
         for path, member, value in part.signature.flatten(part):
             wires[f"{'i' if member.flow == In else 'o'}_{'__'.join(map(str, path))}"] = Value.cast(value)
-        m.submodules[f"{name}_reset"] = self._instance("reset", Reset, {"i_rst": ResetSignal(), "o_held": reset})
-        m.submodules[name] = self._instance(kind, make, wires)
+        self._one("reset", Reset)
+        m.submodules[f"{name}_reset"] = self._instance("reset", {"i_rst": ResetSignal(), "o_held": reset})
+        m.submodules[name] = self._instance(kind, wires)
         return part
 
-    def _instance(self, kind: str, make: Callable[[], wiring.Component], wires: dict[str, Value]) -> Instance:
+    def _one(self, kind: str, make: Callable[[], wiring.Component]) -> wiring.Component:
+        """The part that all of ``kind`` are instances of."""
         module = f"{self._prefix}_{kind}"
         if module not in self._made:
             self._made[module] = make()
-        return Instance(module, i_clk=ClockSignal(), **wires)
+        return self._made[module]
+
+    def _instance(self, kind: str, wires: dict[str, Value]) -> Instance:
+        return Instance(f"{self._prefix}_{kind}", i_clk=ClockSignal(), **wires)
 
 
 class Reset(wiring.Component):

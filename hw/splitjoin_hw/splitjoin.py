@@ -20,8 +20,8 @@ from splitjoin.circuit.geometry import (
 from splitjoin.circuit.registers import DEAD_CORES, LAST_PROBE, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Op
 
-from .core.core import Core, core_ports
-from .core.watchdog import Watchdog, watchdog_ports
+from .core.core import Core
+from .core.watchdog import Watchdog
 from .gather.combiner import Combiner
 from .gather.ordered import OrderedFolder, operation_layout
 from .gather.root import Root
@@ -53,7 +53,7 @@ class SplitJoin(Top):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config = self._config
+        config = self.config
         k = config.cores
         m.submodules.registers = registers = RegisterBlock(config)
         m.submodules.tree = tree = self._distribution()
@@ -99,7 +99,7 @@ class SplitJoin(Top):
         cores = []
         settings = register_tree(m, self._parts, "settings", registers.settings, k)
         for n in range(k):
-            core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
+            core = self._parts.add(m, f"core{n}", "core", lambda: Core(config))
             if not config.fault_timeout:
                 wiring.connect(m, tree.o[n], core.i)
                 wiring.connect(m, core.left, left.i[n])
@@ -133,12 +133,12 @@ class SplitJoin(Top):
 
     def _distribution(self) -> Any:
         """The network from the input to the cores."""
-        config = self._config
+        config = self.config
         return DistributionTree(input_layout(config), leaves=config.cores, fanout=config.fanout, parts=self._parts)
 
     def _gathering(self) -> Any:
         """The network from the cores to one side of the combiner."""
-        config = self._config
+        config = self.config
         options: dict[str, Any] = {"leaves": config.cores, "fanin": config.fanin, "bits": order_bits(config),
                                    "parts": self._parts}
         if root_ways(config.root_width) > 1:
@@ -148,7 +148,7 @@ class SplitJoin(Top):
     def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree | WayTree, record: Any,
                  sequence_room: Signal) -> stream.Interface:
         """Joins the results of both sides, and returns the stream of items. ``sequence_room`` is driven."""
-        config = self._config
+        config = self.config
         combiner: Combiner | Root = Root(config.root_width, self._parts) if config.root_width > 1 else Combiner()
         m.submodules.combiner = combiner
         queues = [Queue(unsigned(1), SEQUENCE_FIFO) for _ in range(sequence_depth(config) // SEQUENCE_FIFO)]
@@ -184,7 +184,7 @@ class SplitJoin(Top):
 
     def _queued(self, m: Module, side: str, tree: Any, sink: Any) -> None:
         """Connects ``tree`` with ``sink``, through a queue where regions have one."""
-        if not self._config.queue:
+        if not self.config.queue:
             wiring.connect(m, tree.o, sink)
             return
         # In total order the side that is ahead must not stop, so its items wait here.
@@ -197,7 +197,7 @@ class SplitJoin(Top):
         """Folds the results of both sides in the order of arrival, and returns the stream of states in items. ``room``:
         as ``sequence_room`` of `_combine`.
         """
-        config = self._config
+        config = self.config
         layout, depth = operation_layout(config), log_depth(config)
         m.submodules.folder = folder = OrderedFolder(config)
         m.submodules.operations = log = BlockFifo(layout, depth)
@@ -220,7 +220,7 @@ class SplitJoin(Top):
 
     def _memory(self, m: Module, core: Any) -> Signal:
         """Connects the regions of ``core`` with external memory, and returns the flag that this has given an error."""
-        m.submodules.master = master = AxiMaster(self._config)
+        m.submodules.master = master = AxiMaster(self.config)
         for n in (0, 1):
             wiring.connect(m, core.memory[n], master.regions[n])
         wiring.connect(m, master.bus, wiring.flipped(self.m))
@@ -228,14 +228,14 @@ class SplitJoin(Top):
 
     def _watch(self, m: Module, cores: list[Any], tree: Any, left: Any, right: Any) -> list[Any]:
         """Watchdogs between the trees and the ``cores``."""
-        config, watchdogs = self._config, []
+        config, watchdogs = self.config, []
         count = Signal(range(config.fault_timeout), name="fault_count")
         tick = Signal(name="fault_tick")
         m.d.sync += [tick.eq(count == config.fault_timeout - 1),
                      count.eq(Mux(count == config.fault_timeout - 1, 0, count + 1))]
         ticks = register_tree(m, self._parts, "fault_ticks", tick, config.cores)
         for n, core in enumerate(cores):
-            watchdog = self._parts.add(m, f"watchdog{n}", "watchdog", watchdog_ports(config), lambda: Watchdog(config))
+            watchdog = self._parts.add(m, f"watchdog{n}", "watchdog", lambda: Watchdog(config))
             wiring.connect(m, tree.o[n], watchdog.i)
             wiring.connect(m, watchdog.core_i, core.i)
             for side, sink in (("left", left.i[n]), ("right", right.i[n])):
@@ -259,7 +259,7 @@ class SplitJoin(Top):
                        for n, each in enumerate(last))]
         with m.If(counter == DEAD_CORES):
             m.d.sync += registers.selected.eq(dead)
-        with m.Elif((counter == LAST_PROBE) | ~Const(self._config.region_counters, 1)):
+        with m.Elif((counter == LAST_PROBE) | ~Const(self.config.region_counters, 1)):
             m.d.sync += registers.selected.eq(Mux(side, last[1], last[0]))
 
     def _report_overflow(self, m: Module, registers: RegisterBlock, cores: list[Core], valid_since_reset: Signal,

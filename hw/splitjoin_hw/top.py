@@ -51,13 +51,8 @@ class Top(wiring.Component):
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
-        self._config, self._parts = config, parts or Submodules()
+        self.config, self._parts = config, parts or Submodules()
         super().__init__(top_ports(config))
-
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
 
     def elaborate(self, platform) -> Module:
         raise NotImplementedError
@@ -65,7 +60,7 @@ class Top(wiring.Component):
     @property
     def _record(self) -> data.View:
         """The record at the input."""
-        return data.View(input_layout(self._config), self.i.payload[:self._config.input_record.width])
+        return data.View(input_layout(self.config), self.i.payload[:self.config.input_record.width])
 
     def _bus(self, registers: Any) -> list[Any]:
         """Assignments that connect the register bus."""
@@ -93,7 +88,7 @@ class Top(wiring.Component):
 
     def _buffered(self, m: Module, room: Value) -> stream.Interface:
         """The records that are accepted, one of them a cycle later; ``room`` as of `_accepting`."""
-        m.submodules.input = buffer = SkidBuffer(input_layout(self._config))
+        m.submodules.input = buffer = SkidBuffer(input_layout(self.config))
         accepting, _ = self._accepting(m, room)
         m.d.comb += [buffer.i.payload.eq(self._record), buffer.i.valid.eq(self.i.valid & accepting),
                      self.i.ready.eq(buffer.i.ready & accepting)]

@@ -32,7 +32,7 @@ class CellJoin(SplitJoin):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config = self._config
+        config = self.config
         m.submodules.registers = registers = RegisterBlock(config)
         m.submodules.ends = ends = Ends(config, drains=False)
         m.submodules.left, m.submodules.right = left, right = self._gathering(), self._gathering()
@@ -50,7 +50,6 @@ class CellJoin(SplitJoin):
 
         one = replace(config, cores=1, merger="ready")
         regions = {side: [self._parts.add(m, f"segment_{side}{n}", f"segment_{side}",
-                                          SegmentRegion.ports(one, side, probes=False),
                                           partial(SegmentRegion, one, side, probes=False))
                           for n in range(config.cores)] for side in "rs"}
         rest, acts = Signal(2), []

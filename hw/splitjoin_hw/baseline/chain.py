@@ -74,7 +74,7 @@ class Chain(SplitJoin):
     """A chain of SplitJoin's cores: distribution and collection take (k − 1)·T, and with trees log k."""
 
     def _distribution(self) -> Any:
-        return DistributionChain(self._config)
+        return DistributionChain(self.config)
 
     def _gathering(self) -> Any:
-        return GatherChain(self._config, self._parts)
+        return GatherChain(self.config, self._parts)

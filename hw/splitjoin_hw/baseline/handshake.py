@@ -63,20 +63,15 @@ class HandshakeCore(wiring.Component):
 
     def __init__(self, config: Configuration):
         self._config = config
-        super().__init__(self.ports(config))
-
-    @staticmethod
-    def ports(config: Configuration) -> dict[str, Any]:
-        """The ports of a core."""
         position = position_bits(config)
-        return {
+        super().__init__({
             **message_ports({side: link_layout(config, side) for side in "rs"}),
             "wants_r": Out(1), "wants_s": Out(1), "next_wants_r": In(1), "next_wants_s": In(1),
             "left_r": Out(position), "left_s": Out(position), "next_r": In(position), "next_s": In(position),
             "load": Out(range(config.capacity + 1)).array(2),
             "first": In(1), "last": In(1), "o": Out(stream.Signature(result_layout())).array(2),
             "compared": Out(range(config.capacity + 1)).array(2), "matched": Out(1).array(2),
-        }
+        })
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -233,7 +228,7 @@ class Handshake(Top):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config = self._config
+        config = self.config
         m.submodules.registers = registers = RegisterBlock(config)
         m.submodules.ends = ends = Ends(config, drains=self.drains)
         record = self._record
@@ -268,14 +263,13 @@ class Handshake(Top):
         return m
 
     def _cores(self, m: Module) -> list[Any]:
-        config = replace(self._config, cores=1)
-        return [self._parts.add(m, f"core{n}", "core", HandshakeCore.ports(config), lambda: HandshakeCore(config))
-                for n in range(self._config.cores)]
+        config = replace(self.config, cores=1)
+        return [self._parts.add(m, f"core{n}", "core", lambda: HandshakeCore(config))
+                for n in range(self.config.cores)]
 
     def _link(self, m: Module, name: str, side: str) -> Any:
         layout = self._message(side)
-        ports = {"i": In(stream.Signature(layout)), "o": Out(stream.Signature(layout))}
-        return self._parts.add(m, name, f"link_{side}", ports, lambda: Link(layout))
+        return self._parts.add(m, name, f"link_{side}", lambda: Link(layout))
 
     def _entering(self, port: Any) -> list[Any]:
         """Further fields of a message that enters the chain."""
@@ -283,7 +277,7 @@ class Handshake(Top):
 
     def _message(self, side: str) -> Any:
         """The layout of messages on a link."""
-        return link_layout(self._config, side)
+        return link_layout(self.config, side)
 
     def _chain(self, m: Module, ends: Any, cores: list[Any]) -> None:
         """Further wires between the cores: how many tuples have left the next one."""
@@ -295,7 +289,7 @@ class Handshake(Top):
         """The parts that join the results of R's and of S's probes."""
         trees = []
         for n in range(2):
-            tree = GatherTree(leaves=len(cores), fanin=self._config.fanin, bits=2, parts=self._parts)
+            tree = GatherTree(leaves=len(cores), fanin=self.config.fanin, bits=2, parts=self._parts)
             m.submodules[f"tree{n}"] = tree
             for core, port in zip(cores, tree.i, strict=True):
                 wiring.connect(m, core.o[n], port)

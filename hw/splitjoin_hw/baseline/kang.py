@@ -35,7 +35,7 @@ class _KeepingStorage(Storage):
 
 class _KeepingRegion(Region):
     def _storage(self) -> Storage:
-        return _KeepingStorage(self._config, self._side)
+        return _KeepingStorage(self.config, self.side)
 
 
 class Kang(Top):
@@ -51,7 +51,7 @@ class Kang(Top):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config = self._config
+        config = self.config
         m.submodules.registers = registers = RegisterBlock(config)
         # The first region stores S, and so R probes it.
         region_of = Region if config.expire == "opposite" else _KeepingRegion
@@ -148,6 +148,6 @@ class Kang(Top):
         item = {"kind": kind, "side": own, "r": Mux(own == STREAM_S, result.stored, result.probe),
                 "s": Mux(own == STREAM_S, result.probe, result.stored)}
         at = 0
-        for name, width in self._config.item_record.fields:
+        for name, width in self.config.item_record.fields:
             m.d.comb += self.o.payload[at:at + width].eq(item[name])
             at += width

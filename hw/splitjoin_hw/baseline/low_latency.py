@@ -47,17 +47,12 @@ class LowLatencyCore(wiring.Component):
 
     def __init__(self, config: Configuration):
         self._config = config
-        super().__init__(self.ports(config))
-
-    @classmethod
-    def ports(cls, config: Configuration) -> dict[str, Any]:
-        """The ports of a core."""
-        return {
-            **message_ports({side: cls.message(config, side) for side in "rs"}),
+        super().__init__({
+            **message_ports({side: self.message(config, side) for side in "rs"}),
             "first": In(1), "last": In(1), "index": In(range(max(2, config.cores))), "gone": Out(2),
             "o": Out(stream.Signature(result_layout())).array(3),
             "compared": Out(range(config.capacity + 1)).array(3), "matched": Out(1).array(3),
-        }
+        })
 
     @staticmethod
     def message(config: Configuration, side: str) -> Any:
@@ -159,19 +154,19 @@ class LowLatencyHandshake(Handshake):
     drains = False
 
     def _cores(self, m: Module) -> list[Any]:
-        config = self._config
-        return [self._parts.add(m, f"core{n}", "core", LowLatencyCore.ports(config), lambda: LowLatencyCore(config))
+        config = self.config
+        return [self._parts.add(m, f"core{n}", "core", lambda: LowLatencyCore(config))
                 for n in range(config.cores)]
 
     def _entering(self, port: Any) -> list[Any]:
         return []
 
     def _message(self, side: str) -> Any:
-        return LowLatencyCore.message(self._config, side)
+        return LowLatencyCore.message(self.config, side)
 
     def _joined(self, m: Module, cores: list[Any]) -> tuple[Any, Any]:
-        m.submodules.left = left = GatherChain(self._config, self._parts, 2 * len(cores))
-        m.submodules.right = right = GatherChain(self._config, self._parts)
+        m.submodules.left = left = GatherChain(self.config, self._parts, 2 * len(cores))
+        m.submodules.right = right = GatherChain(self.config, self._parts)
         for n, core in enumerate(cores):
             for place in range(2):
                 wiring.connect(m, core.o[place], left.i[2 * n + place])
@@ -180,11 +175,11 @@ class LowLatencyHandshake(Handshake):
 
     def _chain(self, m: Module, ends: Any, cores: list[Any]) -> None:
         """Tuples enter while the cores have room for them: one that is expired has it until its EXPIRE has passed."""
-        inside = [Signal(range(self._config.window_capacity + 1), name=f"inside_{side}") for side in "rs"]
+        inside = [Signal(range(self.config.window_capacity + 1), name=f"inside_{side}") for side in "rs"]
         gone = Array((cores[0].gone[0], cores[-1].gone[1]))
         for n, (count, port) in enumerate(zip(inside, (ends.r, ends.s), strict=True)):
             enters = port.valid & port.ready & (port.payload.kind == CoreMessage.TUPLE)
             m.d.sync += count.eq(count + enters - gone[n])
-            m.d.comb += ends.held[n].eq(count == self._config.window_capacity)
+            m.d.comb += ends.held[n].eq(count == self.config.window_capacity)
         for n, core in enumerate(cores):
             m.d.comb += core.index.eq(n)

@@ -124,17 +124,12 @@ class SegmentRegion(wiring.Component):
         self._config, self._side, self._depth = config, side, depth
         self._segment = {"moves": moves, "probes": probes}
         self._shared = {name: member.flow for name, member in segment_ports(config, side, probes=probes).items()}
-        super().__init__(self.ports(config, side, probes=probes))
-
-    @staticmethod
-    def ports(config: Configuration, side: str, *, probes: bool = True) -> dict[str, Any]:
-        """The ports of a region."""
-        return {
+        super().__init__({
             **segment_ports(config, side, probes=probes),
             "probe": In(stream.Signature(probe_layout(config, side))), "until": In(position_bits(config)),
             "o": Out(stream.Signature(result_layout())), "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)), "compared": Out(range(config.capacity + 1)), "matched": Out(1),
-        }
+        })
 
     def elaborate(self, platform) -> Module:
         m = Module()

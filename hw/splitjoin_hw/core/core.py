@@ -13,30 +13,7 @@ from ..layouts import input_layout, settings_layout, window_layout
 from ..network.distributor import Distributor
 from .region import Region, match_count, memory_port, region_layout
 
-__all__ = ["Core", "core_ports"]
-
-
-def core_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of a `Core`."""
-    return {
-        "i": In(stream.Signature(input_layout(config))),
-        "left": Out(stream.Signature(region_layout(config, "s"))),
-        "right": Out(stream.Signature(region_layout(config, "r"))),
-        "index": In(range(max(2, config.cores))),
-        "settings": In(settings_layout(config)),
-        "overflow_r": Out(1),
-        "overflow_s": Out(1),
-        "overflow_row_r": Out(ROW_BITS),
-        "overflow_row_s": Out(ROW_BITS),
-        "overflow_after_s": Out(ROW_BITS),
-        "compared": Out(range(config.capacity + 1)).array(2),
-        "matched": Out(data.ArrayLayout(match_count(config, "s"), 2)),
-        "select": In(range(len(REGION_COUNTERS))),
-        "selected": Out(COUNTER_BITS).array(2),
-        **({"scanning": Out(2), "takes": Out(2)} if config.stage_counters else {}),
-        **({"busy": Out(2), "works": Out(2)} if config.fault_timeout else {}),
-        **{name: Out(member.signature).array(2) for name, member in memory_port(config).items()},
-    }
+__all__ = ["Core"]
 
 
 class Core(wiring.Component):
@@ -54,25 +31,38 @@ class Core(wiring.Component):
     """
 
     def __init__(self, config: Configuration):
-        self._config = config
-        super().__init__(core_ports(config))
-
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
+        self.config = config
+        super().__init__({
+            "i": In(stream.Signature(input_layout(config))),
+            "left": Out(stream.Signature(region_layout(config, "s"))),
+            "right": Out(stream.Signature(region_layout(config, "r"))),
+            "index": In(range(max(2, config.cores))),
+            "settings": In(settings_layout(config)),
+            "overflow_r": Out(1),
+            "overflow_s": Out(1),
+            "overflow_row_r": Out(ROW_BITS),
+            "overflow_row_s": Out(ROW_BITS),
+            "overflow_after_s": Out(ROW_BITS),
+            "compared": Out(range(config.capacity + 1)).array(2),
+            "matched": Out(data.ArrayLayout(match_count(config, "s"), 2)),
+            "select": In(range(len(REGION_COUNTERS))),
+            "selected": Out(COUNTER_BITS).array(2),
+            **({"scanning": Out(2), "takes": Out(2)} if config.stage_counters else {}),
+            **({"busy": Out(2), "works": Out(2)} if config.fault_timeout else {}),
+            **{name: Out(member.signature).array(2) for name, member in memory_port(config).items()},
+        })
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.left = left = Region(self._config, "s")
-        m.submodules.right = right = Region(self._config, "r")
+        m.submodules.left = left = Region(self.config, "s")
+        m.submodules.right = right = Region(self.config, "r")
         self._distribute(m, left, right)
         m.d.comb += [region.index.eq(self.index) for region in (left, right)]
         wiring.connect(m, left.o, wiring.flipped(self.left))
         wiring.connect(m, right.o, wiring.flipped(self.right))
         # A pipeline register of the settings in each core, so that the wires to it have a whole cycle.
         for region, window in ((left, self.settings.s), (right, self.settings.r)):
-            held = Signal(window_layout(self._config), name=f"window_{region.side}", reset_less=True)
+            held = Signal(window_layout(self.config), name=f"window_{region.side}", reset_less=True)
             m.d.sync += held.eq(window)
             m.d.comb += region.window.eq(held)
         m.d.comb += [
@@ -84,20 +74,20 @@ class Core(wiring.Component):
             left.select.eq(self.select), right.select.eq(self.select),
             self.selected[0].eq(left.selected), self.selected[1].eq(right.selected),
         ]
-        if self._config.stage_counters:
+        if self.config.stage_counters:
             m.d.comb += [getattr(self, name).eq(Cat(getattr(region, name) for region in (left, right)))
                          for name in ("scanning", "takes")]
-        if self._config.memory != "bram":
+        if self.config.memory != "bram":
             for region, port in ((left, self.memory[0]), (right, self.memory[1])):
                 wiring.connect(m, region.memory, wiring.flipped(port))
-        if self._config.fault_timeout:
+        if self.config.fault_timeout:
             m.d.comb += [self.works.eq(Cat(left.works, right.works)), self.busy.eq(Cat(
                 region.busy | (region.i.valid & ~region.i.ready) for region in (left, right)))]
         return m
 
     def _distribute(self, m: Module, left: Region, right: Region) -> None:
         """Hands each record to both regions."""
-        if self._config.queue:
+        if self.config.queue:
             # Both queues take it in the same cycle. Their ``ready`` are registers and do not depend on ``valid``.
             for region, other in ((left, right), (right, left)):
                 m.d.comb += [region.i.payload.eq(self.i.payload), region.i.valid.eq(self.i.valid & other.i.ready)]
@@ -105,7 +95,7 @@ class Core(wiring.Component):
             return
         # The regions accept each record independently of each other. Each keeps its own pending work for earlier
         # records, such as probes that wait for a scan.
-        m.submodules.records = records = Distributor(input_layout(self._config), 2)
+        m.submodules.records = records = Distributor(input_layout(self.config), 2)
         wiring.connect(m, wiring.flipped(self.i), records.i)
         for n, region in enumerate((left, right)):
             wiring.connect(m, records.o[n], region.i)

@@ -44,7 +44,7 @@ class Emitter(wiring.Component):
 
     def __init__(self, config: Configuration, *, latency: int):
         """``latency``: cycles from a read, which is issued only with ``room``, to its outcome."""
-        self._config, self._latency = config, latency
+        self.config, self.latency = config, latency
         super().__init__({
             "batch": In(stream.Signature(batch_layout(config))),
             **OutcomeSignature(config).flip().members,
@@ -57,19 +57,9 @@ class Emitter(wiring.Component):
             **({"ended": Out(1)} if config.fault_timeout else {}),
         })
 
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
-
-    @property
-    def latency(self) -> int:
-        """Cycles from a read to its outcome."""
-        return self._latency
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        config = self._config
+        config = self.config
         m.submodules.items = items = Queue(self._item_layout(), geometry.EMITTER_ITEMS)
         # Three batches wait or leave: the one offered next; the one whose items enter the queue (``due``) or have
         # entered it (``held``); and the one whose results leave.
@@ -97,7 +87,7 @@ class Emitter(wiring.Component):
 
         ``scaled``: the read's number times the number of cores, if that is no power of two.
         """
-        config, group = self._config, group_bits(self._config)
+        config, group = self.config, group_bits(self.config)
         scaled = {} if self._concatenated else {"scaled": group + (config.cores - 1).bit_length()}
         return data.StructLayout({"end": 1, "flush": 1, "group": group, "lanes": config.lanes, **scaled})
 
@@ -106,11 +96,11 @@ class Emitter(wiring.Component):
         """True if a row id is the concatenation of a tuple's offset and the core's number; else the offset must be
         multiplied by the number of cores.
         """
-        return not self._config.cores & (self._config.cores - 1)
+        return not self.config.cores & (self.config.cores - 1)
 
     def _read(self, item: data.View, group: Value) -> list[Any]:
         """Assignments of the read ``group`` to ``item``."""
-        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self._config.cores))]
+        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self.config.cores))]
         return [item.group.eq(group), *scaled]
 
     def _walk(self, m: Module, items: Queue, taken: data.View, due: Signal, finish: Signal) -> None:
@@ -127,7 +117,7 @@ class Emitter(wiring.Component):
         the end of a probe is always checked, for the star that ends it. All decisions depend on registers: the outcomes
         of the comparison with the border are used a cycle later.
         """
-        config, window = self._config, self.window
+        config, window = self.config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
         core_bits = (config.cores - 1).bit_length()
         stars, slices = Signal(name="stars"), Signal(name="slices")  # stars, and inner stars, are enabled

@@ -69,18 +69,13 @@ class RecordQueue(wiring.Component):
     """
 
     def __init__(self, config: Configuration, side: str):
-        self._config, self._side = config, side
+        self.config, self._side = config, side
         super().__init__({"i": In(stream.Signature(input_layout(config))),
                           "o": Out(stream.Signature(input_layout(config)))})
 
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        config, side = self._config, self._side
+        config, side = self.config, self._side
         shared, stored, probing = queued_body(config, side)
         head = [name for name, _ in config.input_record.fields if name != "body"]
         layout = data.StructLayout({**{name: input_layout(config)[name].shape for name in head},
@@ -141,7 +136,7 @@ class Region(wiring.Component):
     def __init__(self, config: Configuration, side: str):
         if side not in ("r", "s"):
             raise ValueError(f"Side must be 'r' or 's', not {side!r}")
-        self._config, self._side = config, side
+        self.config, self.side = config, side
         super().__init__({
             "i": In(stream.Signature(input_layout(config))),
             "o": Out(stream.Signature(region_layout(config, side))),
@@ -159,19 +154,9 @@ class Region(wiring.Component):
             **memory_port(config),
         })
 
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
-
-    @property
-    def side(self) -> str:
-        """The stream whose tuples are stored here."""
-        return self._side
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        config, side = self._config, self._side
+        config, side = self.config, self.side
         kind = components(config)
         m.submodules.storage = storage = self._storage()
         m.submodules[kind.name] = processing = kind.processing(config, side)
@@ -260,7 +245,7 @@ class Region(wiring.Component):
         return m
 
     def _storage(self) -> Storage:
-        return Storage(self._config, self._side)
+        return Storage(self.config, self.side)
 
     def _gate(self, m: Module, records: Any, storage: Storage, emitter: StoredStates) -> None:
         """Hands ``records`` to the storage side, after a FLUSH not before its END has come."""

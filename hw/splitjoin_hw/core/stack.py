@@ -27,8 +27,8 @@ class StackEmitter(Emitter):
 
     def _walk(self, m: Module, items: Queue, taken: data.View, due: Signal, finish: Signal) -> None:
         config = self.config
-        under_way = geometry.finds_under_way(self._latency)  # outcomes that may arrive after ``room`` has fallen
-        depth = stack_depth(config, self._latency)
+        under_way = geometry.finds_under_way(self.latency)  # outcomes that may arrive after ``room`` has fallen
+        depth = stack_depth(config, self.latency)
         pointer = range(2 * depth)
         m.submodules.list = found_list = Ram(group_bits(config), depth)
 

@@ -10,19 +10,7 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import input_layout, result_layout
 
-__all__ = ["Watchdog", "watchdog_ports"]
-
-def watchdog_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of a `Watchdog`."""
-    records, results = stream.Signature(input_layout(config)), stream.Signature(result_layout())
-    return {
-        "i": In(records), "core_i": Out(records),
-        "core_left": In(results), "core_right": In(results),
-        "left": Out(results), "right": Out(results),
-        "busy": In(2), "works": In(2), "overflow": In(1), "tick": In(1),
-        "dead": Out(1),
-        "last": Out(ROW_BITS + 1).array(2),
-    }
+__all__ = ["Watchdog"]
 
 
 class Watchdog(wiring.Component):
@@ -46,13 +34,16 @@ class Watchdog(wiring.Component):
     """
 
     def __init__(self, config: Configuration):
-        self._config = config
-        super().__init__(watchdog_ports(config))
-
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
+        self.config = config
+        records, results = stream.Signature(input_layout(config)), stream.Signature(result_layout())
+        super().__init__({
+            "i": In(records), "core_i": Out(records),
+            "core_left": In(results), "core_right": In(results),
+            "left": Out(results), "right": Out(results),
+            "busy": In(2), "works": In(2), "overflow": In(1), "tick": In(1),
+            "dead": Out(1),
+            "last": Out(ROW_BITS + 1).array(2),
+        })
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -13,7 +13,7 @@ from splitjoin.circuit.wire import Configuration, Op
 
 from ..layouts import input_layout
 from ..parts import Submodules
-from .merger import ReadyMerger, ready_merger_ports
+from .merger import ReadyMerger
 from .source import SourceInput
 
 __all__ = ["ScaleGate"]
@@ -49,7 +49,7 @@ class ScaleGate(wiring.Component):
         if not config.time_bits:
             raise ValueError("A gate merges by event time, so time_bits must be from 2 to 64, not 0; "
                              "without a time column arrival order is the order in which tuples are handed over")
-        self._config, self._sources = config, sources
+        self.config, self.sources = config, sources
         self._parts = parts or Submodules()
         record = stream.Signature(input_layout(config))
         super().__init__({
@@ -60,19 +60,9 @@ class ScaleGate(wiring.Component):
         })
 
     @property
-    def config(self) -> Configuration:
-        """The configuration that defines the records."""
-        return self._config
-
-    @property
-    def sources(self) -> int:
-        """Number of inputs."""
-        return self._sources
-
-    @property
     def latency(self) -> int:
         """Cycles from a source to the output, when nothing waits."""
-        return 1 + max(1, levels(self._sources, 2))
+        return 1 + max(1, levels(self.sources, 2))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -81,7 +71,7 @@ class ScaleGate(wiring.Component):
         reopen = Signal()
         entries = []
         for n, source in enumerate(self.i):
-            entry = SourceInput(self._config)
+            entry = SourceInput(self.config)
             m.submodules[f"source{n}"] = entry
             wiring.connect(m, wiring.flipped(source), entry.i)
             m.d.comb += [entry.active.eq(self.active[n]), entry.hold.eq(flush_offer), entry.reopen.eq(reopen)]
@@ -91,8 +81,7 @@ class ScaleGate(wiring.Component):
 
         def node(name: str, inputs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
             """A merger of one or two streams; returns its output stream, and a flag that this is open."""
-            merger = self._parts.add(m, name, "ready_merger", ready_merger_ports(self._config),
-                                     lambda: ReadyMerger(self._config))
+            merger = self._parts.add(m, name, "ready_merger", lambda: ReadyMerger(self.config))
             mergers.append(merger)
             for n, (source, is_open) in enumerate(inputs):
                 wiring.connect(m, source, merger.i[n])
@@ -106,7 +95,7 @@ class ScaleGate(wiring.Component):
             return node(name, [grow(first, left, f"{name}_0"), grow(first + left, right, f"{name}_1")])
 
         # A single source has a node too, as the nodes check the order; its second input is never open.
-        merged, _ = grow(0, self._sources, "node") if self._sources > 1 else node("node", [grow(0, 1, "")])
+        merged, _ = grow(0, self.sources, "node") if self.sources > 1 else node("node", [grow(0, 1, "")])
 
         # `o_open` of all nodes, as that of the root rises some cycles after a source has opened.
         drained = Signal()

@@ -34,12 +34,12 @@ class GatedTop(Top):
     """
 
     def __init__(self, inner: Top):
-        self._inner, self._config = inner, inner.config
-        wiring.Component.__init__(self, gated_ports(self._config))
+        self._inner, self.config = inner, inner.config
+        wiring.Component.__init__(self, gated_ports(self.config))
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        config, inner = self._config, self._inner
+        config, inner = self.config, self._inner
         m.submodules.join = inner
         m.submodules.gate = gate = ScaleGate(config, config.sources)
         layout, width = input_layout(config), padded(config.input_record)

@@ -11,13 +11,7 @@ from splitjoin.circuit.wire import Configuration, Op
 from ..layouts import input_layout
 from ..network.skid_buffer import SkidBuffer
 
-__all__ = ["ReadyMerger", "ready_merger_ports"]
-
-
-def ready_merger_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of a `ReadyMerger`."""
-    record = stream.Signature(input_layout(config))
-    return {"i": In(record).array(2), "i_open": In(2), "o": Out(record), "o_open": Out(1), "refused": Out(2)}
+__all__ = ["ReadyMerger"]
 
 
 class ReadyMerger(wiring.Component):
@@ -41,7 +35,9 @@ class ReadyMerger(wiring.Component):
             raise ValueError("A gate merges by event time, so time_bits must be from 2 to 64, not 0; "
                              "without a time column arrival order is the order in which tuples are handed over")
         self._config = config
-        super().__init__(ready_merger_ports(config))
+        record = stream.Signature(input_layout(config))
+        super().__init__({"i": In(record).array(2), "i_open": In(2), "o": Out(record), "o_open": Out(1),
+                          "refused": Out(2)})
 
     def elaborate(self, platform) -> Module:
         m = Module()

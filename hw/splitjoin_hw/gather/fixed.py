@@ -28,21 +28,16 @@ class FixedMerger(wiring.Component):
     def __init__(self, inputs: int, *, has_offer_input: bool = False):
         if not (isinstance(inputs, int) and inputs >= 1):
             raise ValueError(f"Inputs must be a positive integer, not {inputs!r}")
-        self._inputs, self._has_offer_input = inputs, has_offer_input
+        self.inputs, self._has_offer_input = inputs, has_offer_input
         super().__init__(merger_ports(inputs, has_offer_input))
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs."""
-        return self._inputs
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        queues = fed_queues(m, self, self._inputs, 0, has_offer_input=self._has_offer_input)
+        queues = fed_queues(m, self, self.inputs, 0, has_offer_input=self._has_offer_input)
         pair, barrier, slices, star, end = (Cat(getattr(q, name) for q in queues) for name in (
             "pair", "barrier", "slice", "star", "end"))
-        grant = Signal(self._inputs)
-        source = Signal(bits_for(max(1, self._inputs - 1)))
+        grant = Signal(self.inputs)
+        source = Signal(bits_for(max(1, self.inputs - 1)))
         for j, queue in enumerate(queues):
             # An input at its star waits there, so the inputs before this one need no state.
             m.d.comb += [grant[j].eq(pair[j] & barrier[:j].all()),

@@ -48,7 +48,7 @@ class LookaheadFifo(wiring.Component):
     def __init__(self, bits: int = ROW_BITS):
         if not (isinstance(bits, int) and 0 <= bits <= ROW_BITS):
             raise ValueError(f"Bits of a row id must be an integer from 0 to {ROW_BITS}, not {bits!r}")
-        self._bits = bits
+        self.bits = bits
         super().__init__({
             "i": In(stream.Signature(result_layout())),
             "i_offer": In(OFFER),
@@ -67,11 +67,6 @@ class LookaheadFifo(wiring.Component):
             "present": Out(2),
             "row_ids": Out(bits).array(2),
         })
-
-    @property
-    def bits(self) -> int:
-        """Bits of each of ``row_ids``."""
-        return self._bits
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -102,13 +97,13 @@ class LookaheadFifo(wiring.Component):
         m.d.comb += [self.item.probe.eq(read(probes, heads[0])), self.item.stored.eq(read(stored, heads[1]))]
 
         # ``i_offer``, from another merger's arbiter, and ``pop`` settle late in a cycle, so they pass few gates here.
-        if self._bits:
-            following = (self.row_ids[1], read(stored, third)[:self._bits])
+        if self.bits:
+            following = (self.row_ids[1], read(stored, third)[:self.bits])
             for place, (shown, next_) in enumerate(zip(self.row_ids, following, strict=True)):
-                row_id = Signal(self._bits, name=f"row_id{place}", reset_less=True)
+                row_id = Signal(self.bits, name=f"row_id{place}", reset_less=True)
                 m.d.comb += shown.eq(row_id)
                 with m.If(self.pop | ~occupied[place]):
-                    m.d.sync += row_id.eq(Mux(occupied[place + 1], next_, arriving.stored[:self._bits]))
+                    m.d.sync += row_id.eq(Mux(occupied[place + 1], next_, arriving.stored[:self.bits]))
 
         def first_next(of_second: Value, of_arriving: Value) -> Value:
             """A property of the next first result, which is the second one, or the arriving one if there is none."""

@@ -30,18 +30,13 @@ class ComparisonSelect(wiring.Component):
     """
 
     def __init__(self, *, older: bool):
-        self._older = older
+        self.older = older
         super().__init__({"other_older": In(2), "present": In(1), "other_present": In(2), "enable": In(2),
                           "total": In(1), "o": Out(1)})
 
-    @property
-    def older(self) -> bool:
-        """True if ``o`` says that the own result is older."""
-        return self._older
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        other_older: Value = ~self.other_older if self._older else self.other_older
+        other_older: Value = ~self.other_older if self.older else self.other_older
         outcome = (~self.total).replicate(2) | (self.present.replicate(2) & self.other_present & other_older)
         m.d.comb += self.o.eq((self.enable & outcome).any())
         return m
@@ -89,33 +84,13 @@ class Merger(wiring.Component):
             raise ValueError(f"Inputs must be a positive integer, not {inputs!r}")
         if not (isinstance(bits, int) and 2 <= bits <= ROW_BITS):
             raise ValueError(f"Bits to compare must be an integer from 2 to {ROW_BITS}, not {bits!r}")
-        self._inputs, self._bits, self._has_offer_input, self._isolates = inputs, bits, has_offer_input, isolates
+        self.inputs, self.bits, self.has_offer_input, self.isolates = inputs, bits, has_offer_input, isolates
         super().__init__(merger_ports(inputs, has_offer_input, isolates))
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs."""
-        return self._inputs
-
-    @property
-    def bits(self) -> int:
-        """Number of bits of row ids that are compared."""
-        return self._bits
-
-    @property
-    def has_offer_input(self) -> bool:
-        """True if the merger has ``i_offer``."""
-        return self._has_offer_input
-
-    @property
-    def isolates(self) -> bool:
-        """True if the merger has ``i_dead`` and ``o_dead``."""
-        return self._isolates
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        n = self._inputs
-        queues = fed_queues(m, self, n, self._bits if n > 1 else 0, has_offer_input=self._has_offer_input)
+        n = self.inputs
+        queues = fed_queues(m, self, n, self.bits if n > 1 else 0, has_offer_input=self.has_offer_input)
         total = self.total
         pair, barrier, slices, star, end, lets_pass = (Cat(getattr(q, name) for q in queues) for name in (
             "pair", "barrier", "slice", "star", "end", "lets_pass"))
@@ -123,7 +98,7 @@ class Merger(wiring.Component):
         # The kinds of an input's first result: of an empty queue it may be any, while its flags are 0.
         kinds = [Value.cast(q.kind) for q in queues]
         # The inputs that are dead and empty, for good.
-        gone: Signal | None = Signal(n) if self._isolates else None
+        gone: Signal | None = Signal(n) if self.isolates else None
         if gone is not None:
             m.d.sync += gone.eq(gone | (self.i_dead & ~Cat(q.valid for q in queues)))
             m.d.comb += self.o_dead.eq(gone.all())
@@ -148,7 +123,7 @@ class Merger(wiring.Component):
                 # make it one comparator, and that would wait for the grant.
                 before, behind = Signal(2, name=f"precedes{j}_{k}"), Signal(2, name=f"precedes{k}_{j}")
                 for a in (0, 1):
-                    other_older = Cat((queues[k].row_ids[b] - queues[j].row_ids[a])[self._bits - 1] for b in (0, 1))
+                    other_older = Cat((queues[k].row_ids[b] - queues[j].row_ids[a])[self.bits - 1] for b in (0, 1))
                     enable = Cat(total & (queues[j].pop == a) & (queues[k].pop == b) for b in (0, 1))
                     for register, older in ((before, True), (behind, False)):
                         select = ComparisonSelect(older=older)

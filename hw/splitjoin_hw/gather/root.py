@@ -11,9 +11,9 @@ from splitjoin.circuit.wire import NO_ITEM, ItemKind, item_record
 
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
 from ..parts import Submodules
-from .rows import RowQueue, row_layout, row_queue_ports
+from .rows import RowQueue, row_layout
 
-__all__ = ["Root", "RowCombiner", "record_layout", "root_ports"]
+__all__ = ["Root", "RowCombiner", "record_layout"]
 
 
 def record_layout(width: int) -> data.ArrayLayout:
@@ -35,7 +35,7 @@ class RowCombiner(wiring.Component):
     def __init__(self, width: int, ways: int):
         if ways not in (1, 2):
             raise ValueError(f"Ways must be 1 or 2, not {ways!r}")
-        self._width, self._ways = width, ways
+        self.width, self.ways = width, ways
         super().__init__({
             "i": In(stream.Signature(row_layout(width))).array(2 * ways),
             "sequence": In(stream.Signature(1)),
@@ -44,40 +44,30 @@ class RowCombiner(wiring.Component):
             "o": Out(stream.Signature(record_layout(width))),
         })
 
-    @property
-    def width(self) -> int:
-        """Most items in a record."""
-        return self._width
-
-    @property
-    def ways(self) -> int:
-        """Inputs of each side."""
-        return self._ways
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        ways = range(self._ways)
+        ways = range(self.ways)
         load, send_end, turn_over, was_total = (Signal(name=name) for name in (
             "load", "send_end", "turn_over", "was_total"))
         turn = Signal()  # the right side has priority if both offer a row
         allowed = Signal(2)  # sides that may send; with `total` only the one that `sequence` named, if any
         able, grant = Signal(2), Signal(2)
-        at_end = Signal(2 * self._ways)  # ways whose END has been taken
+        at_end = Signal(2 * self.ways)  # ways whose END has been taken
         m.d.comb += [load.eq(~self.o.valid | self.o.ready), send_end.eq(at_end.all())]
         picked: list[Value] = []  # of each side, the way whose row it offers
         blank = Signal(2)  # of each side, the star of its row is not to leave: the other way has not come to its own
         for side in (STREAM_R, STREAM_S):
-            mine = [self.i[side * self._ways + way] for way in ways]
-            ended = at_end[side * self._ways:(side + 1) * self._ways]
+            mine = [self.i[side * self.ways + way] for way in ways]
+            ended = at_end[side * self.ways:(side + 1) * self.ways]
             # Nothing but an END: taken as soon as it comes.
             absorb = Cat(port.valid & port.payload.end & port.payload.lone for port in mine) & ~ended
             offers = Cat(port.valid & ~(port.payload.end & port.payload.lone) for port in mine) & ~ended
             star = Cat(port.payload.star for port in mine)
-            if self._ways == 1:
+            if self.ways == 1:
                 pick: Value = Signal(name=f"pick{side}")  # always 0
             else:
                 way, pick = Signal(name=f"way{side}"), Signal(name=f"pick{side}")
-                at_star = Signal(self._ways, name=f"at_star{side}")
+                at_star = Signal(self.ways, name=f"at_star{side}")
                 offers &= Mux(self.spread, ~at_star, Cat(~way, way))
                 m.d.comb += [pick.eq(offers[1] & (~offers[0] | way)),
                              blank[side].eq(self.spread & ~at_star.any())]
@@ -99,8 +89,8 @@ class RowCombiner(wiring.Component):
 
         side = grant[STREAM_S]
         rows = Array(port.payload for port in self.i)
-        row = Signal(row_layout(self._width), name="row")
-        source = side if self._ways == 1 else Cat(Mux(side, picked[STREAM_S], picked[STREAM_R]), side)
+        row = Signal(row_layout(self.width), name="row")
+        source = side if self.ways == 1 else Cat(Mux(side, picked[STREAM_S], picked[STREAM_R]), side)
         hidden = Mux(side, blank[STREAM_S], blank[STREAM_R])
         due = self.sequence
         m.d.comb += [row.eq(rows[source]), turn_over.eq(load & grant.any() & row.star),
@@ -122,13 +112,6 @@ class RowCombiner(wiring.Component):
         return m
 
 
-def root_ports(width: int) -> dict[str, wiring.Member]:
-    """The ports of a `Root`."""
-    side = In(stream.Signature(result_layout())).array(root_ways(width))
-    return {"left": side, "right": side, "sequence": In(stream.Signature(1)), "total": In(1), "spread": In(1),
-            "o": Out(stream.Signature(record_layout(width)))}
-
-
 class Root(wiring.Component):
     """A `RowCombiner` of ``width``, 2 or 4, with a `RowQueue` ahead of each input; ``parts``: as of `SplitJoin`.
 
@@ -139,22 +122,18 @@ class Root(wiring.Component):
     def __init__(self, width: int, parts: Submodules | None = None):
         if width not in (2, 4):
             raise ValueError(f"Width must be 2 or 4, not {width!r}")
-        self._width, self._parts = width, parts or Submodules()
-        super().__init__(root_ports(width))
-
-    @property
-    def width(self) -> int:
-        """Most items in a record."""
-        return self._width
+        self.width, self._parts = width, parts or Submodules()
+        side = In(stream.Signature(result_layout())).array(root_ways(width))
+        super().__init__({"left": side, "right": side, "sequence": In(stream.Signature(1)), "total": In(1),
+                          "spread": In(1), "o": Out(stream.Signature(record_layout(width)))})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        ways = root_ways(self._width)
-        m.submodules.combiner = combiner = RowCombiner(self._width, ways)
+        ways = root_ways(self.width)
+        m.submodules.combiner = combiner = RowCombiner(self.width, ways)
         for name, side, first in (("left", self.left, 0), ("right", self.right, ways)):
             for n in range(ways):
-                queue = self._parts.add(m, f"{name}{n}", "row_queue", row_queue_ports(self._width),
-                                        lambda: RowQueue(self._width))
+                queue = self._parts.add(m, f"{name}{n}", "row_queue", lambda: RowQueue(self.width))
                 wiring.connect(m, wiring.flipped(side[n]), queue.i)
                 wiring.connect(m, queue.o, combiner.i[first + n])
         m.d.comb += [combiner.total.eq(self.total), combiner.spread.eq(self.spread)]

@@ -12,7 +12,7 @@ from splitjoin.circuit.wire import NO_ITEM, ItemKind
 from ..layouts import result_layout
 from ..network.block_fifo import BlockFifo
 
-__all__ = ["RowQueue", "row_layout", "row_queue_ports"]
+__all__ = ["RowQueue", "row_layout"]
 
 
 def row_layout(width: int) -> data.StructLayout:
@@ -23,11 +23,6 @@ def row_layout(width: int) -> data.StructLayout:
     ``end``: an END follows the results. ``lone``: the row has nothing but that star or END.
     """
     return data.StructLayout({"items": data.ArrayLayout(result_layout(), width), "star": 1, "end": 1, "lone": 1})
-
-
-def row_queue_ports(width: int) -> dict[str, wiring.Member]:
-    """The ports of a `RowQueue`."""
-    return {"i": In(stream.Signature(result_layout())), "o": Out(stream.Signature(row_layout(width)))}
 
 
 class RowQueue(wiring.Component):
@@ -43,17 +38,12 @@ class RowQueue(wiring.Component):
     def __init__(self, width: int):
         if not (isinstance(width, int) and width >= 2):
             raise ValueError(f"Width must be an integer of at least 2, not {width!r}")
-        self._width = width
-        super().__init__(row_queue_ports(width))
-
-    @property
-    def width(self) -> int:
-        """Most results in a row."""
-        return self._width
+        self.width = width
+        super().__init__({"i": In(stream.Signature(result_layout())), "o": Out(stream.Signature(row_layout(width)))})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        width = self._width
+        width = self.width
         m.submodules.rows = rows = BlockFifo(row_layout(width), RESULT_QUEUE)
         row = Signal(row_layout(width), name="row", init={"items": [{"kind": NO_ITEM}] * width})
         count = Signal(range(width + 1), name="count")

@@ -17,13 +17,7 @@ from ..network.block_fifo import BlockFifo
 from ..parts import Submodules
 from .turns import TurnTree
 
-__all__ = ["StateMerger", "StateTree", "state_items", "state_merger_ports"]
-
-
-def state_merger_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of a `StateMerger`."""
-    signature = stream.Signature(folded_layout(config))
-    return {"i": In(signature).array(2), "o": Out(signature)}
+__all__ = ["StateMerger", "StateTree", "state_items"]
 
 
 class StateMerger(wiring.Component):
@@ -35,7 +29,8 @@ class StateMerger(wiring.Component):
 
     def __init__(self, config: Configuration):
         self._config = config
-        super().__init__(state_merger_ports(config))
+        states = stream.Signature(folded_layout(config))
+        super().__init__({"i": In(states).array(2), "o": Out(states)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -81,8 +76,7 @@ class StateTree(wiring.Component):
         while len(level) > 1:
             made = []
             for n in range(0, len(level) - 1, 2):
-                node = self._parts.add(m, f"node{depth}_{n // 2}", "state_merger", state_merger_ports(config),
-                                       lambda: StateMerger(config))
+                node = self._parts.add(m, f"node{depth}_{n // 2}", "state_merger", lambda: StateMerger(config))
                 wiring.connect(m, level[n], node.i[0])
                 wiring.connect(m, level[n + 1], node.i[1])
                 made.append(node.o)

@@ -15,7 +15,7 @@ from ..layouts import result_layout
 from ..network.pipeline import pipelined
 from ..parts import Submodules
 from .fixed import FixedMerger
-from .merger import Merger, merger_ports
+from .merger import Merger
 
 __all__ = ["GatherTree", "add_merger"]
 
@@ -24,8 +24,7 @@ def add_merger(m: Module, parts: Submodules, name: str, inputs: int, bits: int, 
                fixed: bool = False, isolates: bool = False) -> Any:
     """Add a `Merger`, or a `FixedMerger` if ``fixed``, as submodule ``name`` of ``m``; returns its ports."""
     kind = f"{'fixed_' if fixed else ''}merger{inputs}{'_offer_input' if has_offer_input else ''}"
-    return parts.add(m, name, kind, merger_ports(inputs, has_offer_input, isolates),
-                     lambda: FixedMerger(inputs, has_offer_input=has_offer_input) if fixed else
+    return parts.add(m, name, kind, lambda: FixedMerger(inputs, has_offer_input=has_offer_input) if fixed else
                      Merger(inputs, bits, has_offer_input=has_offer_input, isolates=isolates))
 
 
@@ -44,7 +43,7 @@ class GatherTree(wiring.Component):
             raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
         if not (isinstance(fanin, int) and fanin >= 2):
             raise ValueError(f"Fan-in must be an integer of at least 2, not {fanin!r}")
-        self._leaves, self._fanin, self._bits, self._fixed, self._isolates = leaves, fanin, bits, fixed, isolates
+        self.leaves, self._fanin, self._bits, self._fixed, self._isolates = leaves, fanin, bits, fixed, isolates
         self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(result_layout())).array(leaves),
@@ -54,14 +53,9 @@ class GatherTree(wiring.Component):
         })
 
     @property
-    def leaves(self) -> int:
-        """Number of inputs."""
-        return self._leaves
-
-    @property
     def latency(self) -> int:
         """Cycles from the farthest input to the output, when nothing waits."""
-        return levels(self._leaves, self._fanin)
+        return levels(self.leaves, self._fanin)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -90,5 +84,5 @@ class GatherTree(wiring.Component):
             m.d.comb += node.i_dead.eq(Cat(dead))
             return node.o_dead
 
-        grow(wiring.flipped(self.o), None, self.total, 0, self._leaves, "node")
+        grow(wiring.flipped(self.o), None, self.total, 0, self.leaves, "node")
         return m

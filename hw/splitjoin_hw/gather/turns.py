@@ -12,13 +12,7 @@ from splitjoin.circuit.wire import Configuration
 from ..layouts import folded_layout
 from ..parts import Submodules
 
-__all__ = ["TurnMerger", "TurnTree", "turn_merger_ports"]
-
-
-def turn_merger_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of a `TurnMerger`."""
-    signature = stream.Signature(folded_layout(config))
-    return {"i": In(signature).array(2), "o": Out(signature)}
+__all__ = ["TurnMerger", "TurnTree"]
 
 
 class TurnMerger(wiring.Component):
@@ -32,7 +26,8 @@ class TurnMerger(wiring.Component):
     def __init__(self, config: Configuration, first: int, second: int):
         """``first``, ``second``: the numbers of cores behind the inputs."""
         self._first, self._second = first, second
-        super().__init__(turn_merger_ports(config))
+        states = stream.Signature(folded_layout(config))
+        super().__init__({"i": In(states).array(2), "o": Out(states)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -81,8 +76,7 @@ class TurnTree(wiring.Component):
                 wiring.connect(m, wiring.flipped(self.i[first]), sink)
                 return
             a, b = split(count, 2)
-            node = self._parts.add(m, name, f"turn_merger{a}_{b}", turn_merger_ports(config),
-                                   lambda: TurnMerger(config, a, b))
+            node = self._parts.add(m, name, f"turn_merger{a}_{b}", lambda: TurnMerger(config, a, b))
             wiring.connect(m, node.o, sink)
             grow(node.i[0], first, a, f"{name}_0")
             grow(node.i[1], first + a, b, f"{name}_1")

@@ -13,16 +13,10 @@ from ..layouts import result_layout
 from ..network.block_fifo import BlockFifo
 from ..network.pipeline import pipelined
 from ..parts import Submodules
-from .merger import Merger, merger_ports
+from .merger import Merger
 from .tree import GatherTree
 
-__all__ = ["WaySplitter", "WayTree", "way_splitter_ports"]
-
-
-def way_splitter_ports() -> dict[str, wiring.Member]:
-    """The ports of a `WaySplitter`."""
-    signature = stream.Signature(result_layout())
-    return {"i": In(signature), "o": Out(signature).array(2), "spread": In(1)}
+__all__ = ["WaySplitter", "WayTree"]
 
 
 class WaySplitter(wiring.Component):
@@ -36,7 +30,8 @@ class WaySplitter(wiring.Component):
     """
 
     def __init__(self) -> None:
-        super().__init__(way_splitter_ports())
+        results = stream.Signature(result_layout())
+        super().__init__({"i": In(results), "o": Out(results).array(2), "spread": In(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -70,7 +65,7 @@ class WayTree(wiring.Component):
     def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
         if not (isinstance(leaves, int) and leaves >= 2):
             raise ValueError(f"Leaves must be an integer of at least 2, not {leaves!r}")
-        self._leaves, self._fanin, self._bits = leaves, fanin, bits
+        self.leaves, self._fanin, self._bits = leaves, fanin, bits
         self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(result_layout())).array(leaves),
@@ -79,20 +74,14 @@ class WayTree(wiring.Component):
             "spread": In(1),
         })
 
-    @property
-    def leaves(self) -> int:
-        """Number of inputs."""
-        return self._leaves
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        groups = split(self._leaves, self._fanin)
+        groups = split(self.leaves, self._fanin)
         inputs = len(groups)
         total = pipelined(m, self._parts, "total_here", self.total)
         mergers = []
         for way in range(2):
-            merger = self._parts.add(m, f"way{way}", f"merger{inputs}", merger_ports(inputs),
-                                     lambda: Merger(inputs, self._bits))
+            merger = self._parts.add(m, f"way{way}", f"merger{inputs}", lambda: Merger(inputs, self._bits))
             m.d.comb += merger.total.eq(total)
             wiring.connect(m, merger.o, wiring.flipped(self.o[way]))
             mergers.append(merger)
@@ -103,7 +92,7 @@ class WayTree(wiring.Component):
             first = sum(groups[:n])
             for leaf in range(size):
                 wiring.connect(m, wiring.flipped(self.i[first + leaf]), tree.i[leaf])
-            splitter = self._parts.add(m, f"splitter{n}", "way_splitter", way_splitter_ports(), WaySplitter)
+            splitter = self._parts.add(m, f"splitter{n}", "way_splitter", WaySplitter)
             m.d.comb += splitter.spread.eq(self.spread)
             wiring.connect(m, tree.o, splitter.i)
             for way, merger in enumerate(mergers):

@@ -96,16 +96,11 @@ class AxiJoin(wiring.Component):
     """
 
     def __init__(self, config: Configuration, join: str | None = None):
-        self._config, self._join = config, join
+        self.config, self._join = config, join
         self._axil = AxiLiteSlave(len(bus_ports()["addr"].shape))
         shape = AxiShape.of(config)
         self._packetizer = Packetizer(8 * shape.item_bytes, beats=shape.packet_beats)
         super().__init__(axi_ports(config))
-
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -137,8 +132,8 @@ class AxiJoin(wiring.Component):
             join.addr.eq(axil.addr), join.w_stb.eq(axil.w_stb), join.w_data.eq(axil.w_data),
             axil.r_data.eq(join.r_data),
         ]
-        width = padded(self._config.input_record)
-        for n, name in enumerate(source_ports(self._config)):
+        width = padded(self.config.input_record)
+        for n, name in enumerate(source_ports(self.config)):
             tdata, tvalid, tready = (getattr(self, f"{name}_t{signal}") for signal in ("data", "valid", "ready"))
             m.d.comb += [join.i.payload[n * width:][:width].eq(tdata), join.i.valid[n].eq(tvalid & running),
                          tready.eq(join.i.ready[n] & running)]
@@ -153,10 +148,10 @@ class AxiJoin(wiring.Component):
     def _submodule(self, m: Module, reset: Signal):
         """The join, held in reset while ``reset`` is high."""
         if self._join is None:
-            join = circuit(self._config)
+            join = circuit(self.config)
             m.submodules.circuit = ResetInserter(reset)(join)
             return join
-        ports = wiring.Signature(circuit_ports(self._config)).create(path=("circuit",))
+        ports = wiring.Signature(circuit_ports(self.config)).create(path=("circuit",))
         wires = {f"{'i' if member.flow == In else 'o'}_{'__'.join(map(str, path))}": Value.cast(value)
                  for path, member, value in ports.signature.flatten(ports)}
         m.submodules.circuit = Instance(self._join, i_clk=ClockSignal(), i_rst=reset, **wires)

@@ -28,7 +28,7 @@ class LinkedJoin(wiring.Component):
     def __init__(self, config: Configuration, *, clock_hz: int, baud: int, pack: bool = False,
                  parts: Submodules | None = None):
         bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
-        self._config, self._parts = config, parts
+        self.config, self._parts = config, parts
         self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
         packer = ItemPacker(config.item_record, whole_stars=bool(config.folds)) if pack else None
@@ -36,17 +36,12 @@ class LinkedJoin(wiring.Component):
                                       packer=packer)
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
 
-    @property
-    def config(self) -> Configuration:
-        """The configuration that the circuit is built for."""
-        return self._config
-
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.receiver = receiver = self._receiver
         m.submodules.transmitter = transmitter = self._transmitter
         m.submodules.endpoint = endpoint = self._endpoint
-        join = circuit(self._config, self._parts)
+        join = circuit(self.config, self._parts)
         if self._parts is None:
             m.submodules.join = ResetInserter(endpoint.reset)(join)
         else:
@@ -56,9 +51,9 @@ class LinkedJoin(wiring.Component):
             m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(ResetSignal() | endpoint.reset)]
             m.submodules.join = DomainRenamer("join")(join)
         items = join.o
-        if self._config.root_width > 1:
+        if self.config.root_width > 1:
             # Held in reset with the join, so that a record is never left half sent.
-            m.submodules.unpacker = unpacker = ResetInserter(endpoint.reset)(RecordUnpacker(self._config))
+            m.submodules.unpacker = unpacker = ResetInserter(endpoint.reset)(RecordUnpacker(self.config))
             m.d.comb += [unpacker.i.payload.eq(join.o.payload), unpacker.i.valid.eq(join.o.valid),
                          join.o.ready.eq(unpacker.i.ready)]
             items = unpacker.o

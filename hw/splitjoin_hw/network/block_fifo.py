@@ -18,25 +18,15 @@ class _Fifo(wiring.Component):
     def __init__(self, shape, depth: int):
         if not (isinstance(depth, int) and depth >= 4 and depth & (depth - 1) == 0):
             raise ValueError(f"Depth must be a power of two of at least 4, not {depth!r}")
-        self._shape, self._depth = shape, depth
+        self.shape, self.depth = shape, depth
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
-
-    @property
-    def shape(self):
-        """Shape of the payload."""
-        return self._shape
-
-    @property
-    def depth(self) -> int:
-        """Number of rows of the memory."""
-        return self._depth
 
     def _memory(self, m: Module) -> tuple[Ram, Signal, Signal]:
         """The memory, with its write side; ``tail``, a counter of one bit more than addresses; and the cycles in which
         an item is written.
         """
-        m.submodules.rows = rows = Ram(Shape.cast(self._shape).width, self._depth)
-        tail, push = Signal(range(2 * self._depth), name="tail"), Signal(name="push")
+        m.submodules.rows = rows = Ram(Shape.cast(self.shape).width, self.depth)
+        tail, push = Signal(range(2 * self.depth), name="tail"), Signal(name="push")
         m.d.comb += [push.eq(self.i.valid & self.i.ready),
                      # The row at the tail is not read before it holds an item, so it may be written in any cycle.
                      rows.w_en.eq(self.i.ready), rows.w_addr.eq(tail[:-1]), rows.w_data.eq(Cat(self.i.payload))]
@@ -48,8 +38,8 @@ class _Fifo(wiring.Component):
         """``i.ready``, which falls while there is a row for the item that may arrive in the same cycle; ``left``: an
         item leaves its row.
         """
-        level, room = Signal(range(self._depth + 1), name="level"), Signal(init=1, name="room")
-        m.d.sync += [level.eq(level + push - left), room.eq(level < self._depth - 1)]
+        level, room = Signal(range(self.depth + 1), name="level"), Signal(init=1, name="room")
+        m.d.sync += [level.eq(level + push - left), room.eq(level < self.depth - 1)]
         m.d.comb += self.i.ready.eq(room)
 
 
@@ -64,14 +54,14 @@ class HalfRateFifo(_Fifo):
     def elaborate(self, platform) -> Module:
         m = Module()
         rows, tail, push = self._memory(m)
-        head, head_next = (Signal(range(2 * self._depth), init=n, name=name)
+        head, head_next = (Signal(range(2 * self.depth), init=n, name=name)
                            for n, name in enumerate(("head", "head_next")))
         load = Signal()  # the item at the head moves into the register
         self._room(m, push, load)
         # The address is that of the head, ``head_next`` in the cycle of a load. ``due``: the row at the last cycle's
         # address held an item; ``shown``: the memory shows the item at the head.
         due, shown, held = (Signal(name=name) for name in ("due", "shown", "held"))
-        item = Signal(Shape.cast(self._shape).width, reset_less=True)
+        item = Signal(Shape.cast(self.shape).width, reset_less=True)
         m.d.comb += [load.eq(shown & (~held | self.o.ready)),
                      rows.r_addr.eq(Mux(load, head_next, head)[:-1]),
                      self.o.valid.eq(held), Cat(self.o.payload).eq(item)]
@@ -99,8 +89,8 @@ class BlockFifo(_Fifo):
     def elaborate(self, platform) -> Module:
         m = Module()
         rows, tail, push = self._memory(m)
-        m.submodules.offered = offered = Queue(Shape.cast(self._shape).width, _OFFERED)
-        head = Signal(range(2 * self._depth))
+        m.submodules.offered = offered = Queue(Shape.cast(self.shape).width, _OFFERED)
+        head = Signal(range(2 * self.depth))
         read = Signal()  # the item at the head is read
         self._room(m, push, read)
         # Items that were read and have not left: the queue has a place for each of them.

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .skid_buffer import SkidBuffer
 
-__all__ = ["Distributor", "distributor_ports"]
-
-
-def distributor_ports(shape: Any, children: int) -> dict[str, wiring.Member]:
-    """The ports of a `Distributor`."""
-    return {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(children)}
+__all__ = ["Distributor"]
 
 
 class Distributor(wiring.Component):
@@ -28,24 +21,14 @@ class Distributor(wiring.Component):
     def __init__(self, shape, children: int):
         if not (isinstance(children, int) and children >= 1):
             raise ValueError(f"Children must be a positive integer, not {children!r}")
-        self._shape, self._children = shape, children
-        super().__init__(distributor_ports(shape, children))
-
-    @property
-    def shape(self):
-        """Shape of the payload."""
-        return self._shape
-
-    @property
-    def children(self) -> int:
-        """Number of outputs."""
-        return self._children
+        self.shape, self.children = shape, children
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(children)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = SkidBuffer(self._shape)
+        m.submodules.buffer = buffer = SkidBuffer(self.shape)
         wiring.connect(m, wiring.flipped(self.i), buffer.i)
-        pending = Signal(self._children)  # children that have not accepted the head item yet; 0 without an item
+        pending = Signal(self.children)  # children that have not accepted the head item yet; 0 without an item
         ready = Cat(child.ready for child in self.o)
         advance = Signal()  # the next item may become the head
         next_valid = Signal()  # there is a next item, in the skid buffer or at the input
@@ -56,5 +39,5 @@ class Distributor(wiring.Component):
             next_valid.eq(~buffer.i.ready | self.i.valid),
             buffer.o.ready.eq(advance),
         ]
-        m.d.sync += pending.eq((pending & ~ready) | (advance & next_valid).replicate(self._children))
+        m.d.sync += pending.eq((pending & ~ready) | (advance & next_valid).replicate(self.children))
         return m

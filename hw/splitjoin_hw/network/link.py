@@ -15,7 +15,7 @@ from splitjoin.circuit.geometry import credit_fifo_depth, in_flight
 
 from .queue import Queue
 
-__all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature", "broadcast_ports", "credit_fifo_ports"]
+__all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature"]
 
 
 class LinkSignature(wiring.Signature):
@@ -28,11 +28,6 @@ class LinkSignature(wiring.Signature):
         super().__init__({"payload": Out(shape), "valid": Out(1), "credit": In(1)})
 
 
-def broadcast_ports(shape: Any, children: int) -> dict[str, wiring.Member]:
-    """The ports of a `BroadcastRegister`."""
-    return {"i": In(LinkSignature(shape)), "o": Out(LinkSignature(shape)).array(children)}
-
-
 class BroadcastRegister(wiring.Component):
     """Pipeline register of a link with ``children`` outputs: one node of the distribution tree.
 
@@ -43,35 +38,20 @@ class BroadcastRegister(wiring.Component):
     def __init__(self, shape: Any, children: int):
         if not (isinstance(children, int) and children >= 1):
             raise ValueError(f"Children must be a positive integer, not {children!r}")
-        self._shape, self._children = shape, children
-        super().__init__(broadcast_ports(shape, children))
-
-    @property
-    def shape(self) -> Any:
-        """Shape of the payload."""
-        return self._shape
-
-    @property
-    def children(self) -> int:
-        """Number of outputs."""
-        return self._children
+        self.shape, self.children = shape, children
+        super().__init__({"i": In(LinkSignature(shape)), "o": Out(LinkSignature(shape)).array(children)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         valid = Signal()
         credit = Signal(init=1)
-        item = Signal(Shape.cast(self._shape).width, reset_less=True)
+        item = Signal(Shape.cast(self.shape).width, reset_less=True)
         m.d.sync += [valid.eq(self.i.valid), Cat(item).eq(Cat(self.i.payload)),
                      credit.eq(Cat(child.credit for child in self.o).all())]
         m.d.comb += self.i.credit.eq(credit)
         for child in self.o:
             m.d.comb += [child.valid.eq(valid), Cat(child.payload).eq(item)]
         return m
-
-
-def credit_fifo_ports(shape: Any) -> dict[str, wiring.Member]:
-    """The ports of a `CreditFifo`."""
-    return {"i": In(LinkSignature(shape)), "o": Out(stream.Signature(shape))}
 
 
 class CreditFifo(wiring.Component):
@@ -84,29 +64,19 @@ class CreditFifo(wiring.Component):
     def __init__(self, shape: Any, stages: int):
         if not (isinstance(stages, int) and stages >= 0):
             raise ValueError(f"Stages must be an integer of at least 0, not {stages!r}")
-        self._shape, self._stages = shape, stages
-        super().__init__(credit_fifo_ports(shape))
-
-    @property
-    def shape(self) -> Any:
-        """Shape of the payload."""
-        return self._shape
-
-    @property
-    def stages(self) -> int:
-        """Registers of the link."""
-        return self._stages
+        self.shape, self.stages = shape, stages
+        super().__init__({"i": In(LinkSignature(shape)), "o": Out(stream.Signature(shape))})
 
     @property
     def depth(self) -> int:
         """Items that the FIFO holds."""
-        return credit_fifo_depth(self._stages)
+        return credit_fifo_depth(self.stages)
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.queue = queue = Queue(self._shape, self.depth)
+        m.submodules.queue = queue = Queue(self.shape, self.depth)
         credit = Signal(init=1)
-        m.d.sync += credit.eq(queue.level < self.depth - in_flight(self._stages))
+        m.d.sync += credit.eq(queue.level < self.depth - in_flight(self.stages))
         m.d.comb += [queue.i.valid.eq(self.i.valid), queue.i.payload.eq(self.i.payload), self.i.credit.eq(credit)]
         wiring.connect(m, queue.o, wiring.flipped(self.o))
         return m

@@ -22,17 +22,12 @@ class PipelineRegister(wiring.Component):
     """
 
     def __init__(self, bits: int):
-        self._bits = bits
-        super().__init__(_ports(bits))
-
-    @property
-    def bits(self) -> int:
-        """Width of ``i`` and ``o``."""
-        return self._bits
+        self.bits = bits
+        super().__init__({"i": In(bits), "o": Out(bits)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        register = Signal(self._bits, reset_less=True)
+        register = Signal(self.bits, reset_less=True)
         m.d.sync += register.eq(self.i)
         m.d.comb += self.o.eq(register)
         return m
@@ -42,7 +37,7 @@ def pipelined(m: Module, parts: Submodules, name: str, source: Any) -> Value:
     """``source`` a cycle ago, in its shape, by a `PipelineRegister` that is part ``name`` of ``m``."""
     value = Value.cast(source)
     bits = len(value)
-    part = parts.add(m, name, f"pipeline_register{bits}", _ports(bits), lambda: PipelineRegister(bits))
+    part = parts.add(m, name, f"pipeline_register{bits}", lambda: PipelineRegister(bits))
     m.d.comb += part.i.eq(value)
     shape = source.shape()
     return part.o if isinstance(shape, Shape) else shape(part.o)
@@ -59,7 +54,3 @@ def register_tree(m: Module, parts: Submodules, name: str, source: Any, loads: i
         here = f"{name}_{n}"
         found += register_tree(m, parts, here, pipelined(m, parts, here, source), size)
     return found
-
-
-def _ports(bits: int) -> dict[str, wiring.Member]:
-    return {"i": In(bits), "o": Out(bits)}

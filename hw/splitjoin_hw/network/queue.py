@@ -19,27 +19,17 @@ class Queue(wiring.Component):
     def __init__(self, shape, depth: int):
         if not (isinstance(depth, int) and depth >= 2):
             raise ValueError(f"Depth must be an integer of at least 2, not {depth!r}")
-        self._shape, self._depth = shape, depth
+        self.shape, self.depth = shape, depth
         super().__init__({
             "i": In(stream.Signature(shape)),
             "o": Out(stream.Signature(shape)),
             "level": Out(range(depth + 1)),
         })
 
-    @property
-    def shape(self):
-        """Shape of the payload."""
-        return self._shape
-
-    @property
-    def depth(self) -> int:
-        """Number of items that the FIFO can hold."""
-        return self._depth
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        depth, level = self._depth, self.level
-        m.submodules.rows = items = memory.Memory(shape=Shape.cast(self._shape).width, depth=depth, init=[])
+        depth, level = self.depth, self.level
+        m.submodules.rows = items = memory.Memory(shape=Shape.cast(self.shape).width, depth=depth, init=[])
         write, read = items.write_port(), items.read_port(domain="comb")
         not_empty = Signal()
         full = Signal()

@@ -20,17 +20,12 @@ class SkidBuffer(wiring.Component):
     """
 
     def __init__(self, shape):
-        self._shape = shape
+        self.shape = shape
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
-
-    @property
-    def shape(self):
-        """Shape of the payload."""
-        return self._shape
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        width = Shape.cast(self._shape).width
+        width = Shape.cast(self.shape).width
         slots = [Signal(width, name=f"slot{n}", reset_less=True) for n in range(2)]
         not_empty = Signal()
         full = Signal()

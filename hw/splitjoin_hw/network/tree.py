@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import levels, split
 
 from ..parts import Submodules
-from .link import BroadcastRegister, CreditFifo, LinkSignature, broadcast_ports, credit_fifo_ports
+from .link import BroadcastRegister, CreditFifo, LinkSignature
 
 __all__ = ["DistributionTree"]
 
@@ -26,7 +26,7 @@ class DistributionTree(wiring.Component):
             raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
         if not (isinstance(fanout, int) and fanout >= 2):
             raise ValueError(f"Fan-out must be an integer of at least 2, not {fanout!r}")
-        self._shape, self._leaves, self._fanout = shape, leaves, fanout
+        self._shape, self.leaves, self.fanout = shape, leaves, fanout
         self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(shape)),
@@ -34,19 +34,9 @@ class DistributionTree(wiring.Component):
         })
 
     @property
-    def leaves(self) -> int:
-        """Number of outputs."""
-        return self._leaves
-
-    @property
-    def fanout(self) -> int:
-        """Largest number of children of a node."""
-        return self._fanout
-
-    @property
     def latency(self) -> int:
         """Cycles from input to the farthest leaf."""
-        return levels(self._leaves, self._fanout)
+        return levels(self.leaves, self.fanout)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -55,23 +45,21 @@ class DistributionTree(wiring.Component):
         def grow(source, first: int, count: int, stages: int, name: str) -> None:
             """The subtree from ``source``, behind ``stages`` registers, to ``count`` leaves."""
             if count == 1:
-                fifo = self._parts.add(m, name, f"credit_fifo{stages}", credit_fifo_ports(shape),
-                                       lambda: CreditFifo(shape, stages))
+                fifo = self._parts.add(m, name, f"credit_fifo{stages}", lambda: CreditFifo(shape, stages))
                 wiring.connect(m, source, fifo.i)
                 wiring.connect(m, fifo.o, wiring.flipped(self.o[first]))
                 return
-            groups = split(count, self._fanout)
+            groups = split(count, self.fanout)
             children = len(groups)
-            node = self._parts.add(m, name, f"broadcast{children}", broadcast_ports(shape, children),
-                                   lambda: BroadcastRegister(shape, children))
+            node = self._parts.add(m, name, f"broadcast{children}", lambda: BroadcastRegister(shape, children))
             wiring.connect(m, source, node.i)
             for n, size in enumerate(groups):
                 grow(node.o[n], first + sum(groups[:n]), size, stages + 1, f"{name}_{n}")
 
-        if self._leaves == 1:
+        if self.leaves == 1:
             wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o[0]))
             return m
-        groups = split(self._leaves, self._fanout)
+        groups = split(self.leaves, self.fanout)
         links = [LinkSignature(shape).create(path=(f"link{n}",)) for n in range(len(groups))]
         credit = Signal(init=1)  # all leaves grant credit
         m.d.sync += credit.eq(Cat(link.credit for link in links).all())

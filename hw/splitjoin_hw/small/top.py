@@ -16,8 +16,8 @@ class SmallTop(Top):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.registers = registers = SmallRegisters(self._config)
-        m.submodules.join = join = SmallJoin(self._config)
+        m.submodules.registers = registers = SmallRegisters(self.config)
+        m.submodules.join = join = SmallJoin(self.config)
         m.d.comb += [
             join.i.payload.eq(self._record), join.i.valid.eq(self.i.valid), self.i.ready.eq(join.i.ready),
             self.o.payload.eq(join.o.payload.as_value()), self.o.valid.eq(join.o.valid), join.o.ready.eq(self.o.ready),

@@ -37,36 +37,21 @@ class Ram(wiring.Component):
     def __init__(self, shape: Any, depth: int, *, stallable: bool = False):
         if not (isinstance(depth, int) and depth >= 2):
             raise ValueError(f"Depth must be an integer of at least 2, not {depth!r}")
-        self._shape, self._depth, self._stallable = shape, depth, stallable
+        self.shape, self.depth, self.stallable = shape, depth, stallable
         super().__init__({
             "w_en": In(1), "w_addr": In(range(depth)), "w_data": In(shape),
             "r_addr": In(range(depth)), "r_data": Out(shape), **({"r_en": In(1)} if stallable else {}),
         })
 
-    @property
-    def shape(self) -> Any:
-        """Shape of a row."""
-        return self._shape
-
-    @property
-    def depth(self) -> int:
-        """Number of rows."""
-        return self._depth
-
-    @property
-    def stallable(self) -> bool:
-        """True if the memory has ``r_en``."""
-        return self._stallable
-
     def elaborate(self, platform) -> Module:
         m = Module()
-        if family(platform) == "ecp5" and _SMALL < self._depth <= max(_BLOCKS):
+        if family(platform) == "ecp5" and _SMALL < self.depth <= max(_BLOCKS):
             self._blocks(m)
             return m
-        m.submodules.rows = rows = memory.Memory(shape=self._shape, depth=self._depth, init=[],
+        m.submodules.rows = rows = memory.Memory(shape=self.shape, depth=self.depth, init=[],
                                                  attrs={"no_rw_check": True})
         write, read = rows.write_port(), rows.read_port()
-        r_data = Signal(Shape.cast(self._shape), reset_less=True)
+        r_data = Signal(Shape.cast(self.shape), reset_less=True)
         m.d.comb += [
             write.en.eq(self.w_en), write.addr.eq(self.w_addr), Cat(write.data).eq(Cat(self.w_data)),
             read.addr.eq(self.r_addr), read.en.eq(self._read_enable), Cat(self.r_data).eq(r_data),
@@ -77,11 +62,11 @@ class Ram(wiring.Component):
 
     @property
     def _read_enable(self) -> Any:
-        return self.r_en if self._stallable else Const(1)
+        return self.r_en if self.stallable else Const(1)
 
     def _blocks(self, m: Module) -> None:
         # With 36 bits the output registers of both ports hold read data, and one of them belongs to the write port.
-        rows = min(n for n in _BLOCKS if n >= self._depth and not (self._stallable and _BLOCKS[n] == 36))
+        rows = min(n for n in _BLOCKS if n >= self.depth and not (self.stallable and _BLOCKS[n] == 36))
         width = _BLOCKS[rows]
         w_data, r_data = Cat(self.w_data), Cat(self.r_data)
         for n, first in enumerate(range(0, len(w_data), width)):

@@ -17,10 +17,10 @@ class _Counted(Submodules):
     def __init__(self):
         self.parts = []
 
-    def add(self, m, name, kind, ports, make):
+    def add(self, m, name, kind, make):
         assert kind == "pipeline_register8"
         self.parts.append(name)
-        return super().add(m, name, kind, ports, make)
+        return super().add(m, name, kind, make)
 
 
 @pytest.mark.parametrize(("loads", "late", "registers"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from amaranth.hdl import Fragment, Module
-from amaranth.lib import wiring
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.geometry import (
@@ -49,14 +48,18 @@ def test_groups_are_even_and_no_deeper_than_the_tree(count: int, fanout: int) ->
 
 
 class _Counted(Submodules):
-    """Counts the parts by kind, and makes none."""
+    """Counts the parts by kind, and makes one of each in the whole test, for its ports."""
+
+    ports: ClassVar[dict[str, Any]] = {}
 
     def __init__(self) -> None:
         self.kinds: dict[str, int] = {}
 
-    def add(self, m: Module, name: str, kind: str, ports: Any, make: Callable[[], Any]) -> Any:
+    def add(self, m: Module, name: str, kind: str, make: Callable[[], Any]) -> Any:
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
-        return wiring.Signature(ports).create(path=(name,))
+        if kind not in self.ports:
+            self.ports[kind] = super().add(m, name, kind, make).signature
+        return self.ports[kind].create(path=(name,))
 
 
 @given(st.integers(1, 40), st.integers(2, 5))
