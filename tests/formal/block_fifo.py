@@ -80,10 +80,10 @@ def full_rate() -> Harness:
     return h
 
 
-_ROOM = "level < self._depth - 1"
+_ROOM = "level < self.depth - 1"
 _SHARED_FAULTS = (
     Fault("tail minus head is the level, and there is room for an item on its way", _Fifo, _ROOM,
-          "level < self._depth", "_room"),
+          "level < self.depth", "_room"),
 )
 _HALF_FAULTS = (
     *_SHARED_FAULTS,

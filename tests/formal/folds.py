@@ -20,6 +20,7 @@ from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 from splitjoin.circuit.fold_parts import FoldPart, FoldValue, extreme_part, sum_part
 from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
+from splitjoin_hw.core import states
 from splitjoin_hw.core.first_hits import FirstHits
 from splitjoin_hw.core.folder import FoldingEmitter
 from splitjoin_hw.gather import state_tree
@@ -254,8 +255,8 @@ _SHARED = (
 )
 
 _FIRST = (
-    Fault("of a stored tuple's hits only the first one passes", FirstHits,
-          "same & was_valid[n]", "Const(0)"),
+    Fault("of a stored tuple's hits only the first one passes", states,
+          "same & was_valid[n]", "same & 0", "newest"),
     Fault("outcomes follow a cycle later, with the end of their pass", FirstHits, "self.o.found_valid.eq(valid)",
           "self.o.found_valid.eq(1)"),
 )

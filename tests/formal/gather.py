@@ -360,8 +360,8 @@ _MERGER_FAULTS = (
 
 _SORTED_FAULTS = (
     Fault("a group leaves in the order of stored tuples", ComparisonSelect,
-          "~self.other_older if self._older else self.other_older",
-          "self.other_older if self._older else ~self.other_older"),
+          "~self.other_older if self.older else self.other_older",
+          "self.other_older if self.older else ~self.other_older"),
     Fault("no input holds an older tuple than the last that left",
           Merger, "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
     Fault("the pair that leaves is the oldest", ComparisonSelect, "~self.other_older", "self.other_older"),

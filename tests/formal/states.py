@@ -15,6 +15,7 @@ from amaranth.lib import data
 
 from splitjoin.circuit.fold_parts import FoldValue, sum_part
 from splitjoin.circuit.wire import Configuration, Op
+from splitjoin_hw.core import states as shared
 from splitjoin_hw.core.region import Region
 from splitjoin_hw.core.stored_states import StoredStates
 from splitjoin_hw.gather.turns import TurnMerger
@@ -134,9 +135,9 @@ def turns(first: int, second: int) -> Harness:
 _STORED_FAULTS = (
     Fault("offers at o are stable", Queue, "self.o.valid.eq(not_empty)", "self.o.valid.eq(not_empty & self.i.valid)"),
     Fault("a state leaves after its tuple has expired or a FLUSH has come, and an END after all states", StoredStates,
-          "limit: Value = Mux(drained, self.written, self.head)", "limit: Value = self.written", "_leave"),
-    Fault("a tuple's state counts each probe that met it once, and no other", StoredStates,
-          "same & was_valid[n]", "same & 0"),
+          "Mux(drained, self.written, self.head)", "self.written", "_leave"),
+    Fault("a tuple's state counts each probe that met it once, and no other", shared,
+          "same & was_valid[n]", "same & 0", "newest"),
 )
 _TURN_FAULTS = (
     Fault("offers at o are stable", TurnMerger, "b.valid & ~b.payload.end & ~self.o.valid", "b.valid & ~b.payload.end"),

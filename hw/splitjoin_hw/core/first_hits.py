@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.geometry import position_bits, ring_rows, stores
 from splitjoin.circuit.wire import Configuration
 
+from ..hls.delays import delay_line
 from ..tech.ram import Ram
+from . import states
 from .interfaces import OutcomeSignature
 from .layouts import found_layout
+from .states import lane_rows
 
 __all__ = ["FirstHits"]
 
@@ -44,40 +47,19 @@ class FirstHits(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
-        lanes, probes, bits = config.lanes, config.probes, position_bits(config)
-        lane_bits = lanes.bit_length() - 1
+        lanes, probes = config.lanes, config.probes
         fresh = self._fresh(m)
 
         # The rows of the outcome's tuples, when they are read from the memories, when they are there, and between.
-        position: Value = self.position
-        for n in range(self._latency - Ram.latency):
-            later = Signal(bits, name=f"position{n}", reset_less=True)
-            m.d.sync += later.eq(position)
-            position = later
-        rows = []
-        for lane in range(lanes):
-            row = Signal(range(ring_rows(config)), name=f"row{lane}")
-            m.d.comb += row.eq(position[lane_bits:] + (position[:lane_bits] > lane if lane_bits else 0))
-            rows.append([row])
-            for n in range(Ram.latency + 2):
-                rows[lane].append(Signal.like(row, name=f"row{lane}_{n}", reset_less=True))
-                m.d.sync += rows[lane][n + 1].eq(rows[lane][n])
+        position = delay_line(m, "position", self.position, self._latency - Ram.latency, reset_less=True)[-1]
+        rows = [lane_rows(m, config, lane, position) for lane in range(lanes)]
 
-        valid = self.i.found_valid
-        was_valid = [Signal(name=f"was_valid{n}") for n in range(Ram.latency)]
-        m.d.sync += [now.eq(before) for now, before in zip(was_valid, [valid, *was_valid], strict=False)]
+        valid, *was_valid = delay_line(m, "was_valid", self.i.found_valid, Ram.latency)
         kept: list[Value] = [Const(0, 1)] * (lanes * probes)
         for lane in range(lanes):
             m.submodules[f"bits{lane}"] = memory = Ram(1, ring_rows(config))
             hit, after = Signal(name=f"hit{lane}"), Signal(name=f"after{lane}")
-            # The last two outcomes may be of the same row, which their bits have not reached yet.
-            recent = [Signal(name=f"after{lane}_{n}", reset_less=True) for n in range(Ram.latency)]
-            m.d.sync += [now.eq(before) for now, before in zip(recent, [after, *recent], strict=False)]
-            bit: Value = memory.r_data
-            for n in reversed(range(Ram.latency)):
-                same = Signal(name=f"same{lane}_{n}")
-                m.d.sync += same.eq(rows[lane][Ram.latency - 1] == rows[lane][Ram.latency + n])
-                bit = Mux(same & was_valid[n], recent[n], bit)
+            bit = states.newest(m, lane, memory.r_data, rows[lane], was_valid, after)
             before = Signal(name=f"before{lane}")
             hits = Cat(self.i.found.hits[probe * lanes + lane] for probe in range(probes))
             m.d.comb += [
@@ -109,10 +91,6 @@ class FirstHits(wiring.Component):
             m.d.sync += seen.eq(seen + 1)
         lane0 = Signal(max(1, lane_bits), reset_less=True)
         m.d.sync += [distance.eq(ahead), lane0.eq(self.position[:lane_bits] if lane_bits else 0)]
-        fresh: Value = Cat((distance + (Const(lane, lane_bits) - lane0)[:lane_bits] if lane_bits else distance) >= 0
-                           for lane in range(lanes))
-        for n in range(self._latency - 1):
-            later = Signal(lanes, name=f"fresh{n}", reset_less=True)
-            m.d.sync += later.eq(fresh)
-            fresh = later
-        return fresh
+        fresh = Cat((distance + (Const(lane, lane_bits) - lane0)[:lane_bits] if lane_bits else distance) >= 0
+                    for lane in range(lanes))
+        return delay_line(m, "fresh", fresh, self._latency - 1, reset_less=True)[-1]

@@ -6,22 +6,21 @@ from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from splitjoin.circuit.geometry import MEMORY_LATENCY
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
+from ..hls.delays import delay_line
 from ..hls.state import lift, lift_cycles, masked, merged
-from ..layouts import folded_layout, struct, window_layout
+from ..layouts import struct
 from .emitter import times
-from .interfaces import OutcomeSignature
-from .layouts import batch_layout
+from .states import StateOutput, merge_tree
 
 __all__ = ["FoldingEmitter"]
 
 
-class FoldingEmitter(wiring.Component):
+class FoldingEmitter(StateOutput):
     """Folds the hits of a pass while it is under way, and gives the state of each of its probes, in their order.
 
     Each lane lifts its stored tuple to a state once, for all probes. For each probe a tree of merges over the lanes,
@@ -29,29 +28,14 @@ class FoldingEmitter(wiring.Component):
     own. So every read is folded in a cycle, whatever it hits, and the scan never waits for its hits. States of a pass
     leave, one in two cycles, while the next pass is under way; a pass after that begins when they have left.
 
-    Ports: ``batch``, `OutcomeSignature`, ``window``, ``index``: as of `splitjoin_hw.core.emitter.Emitter`, of which
-    this one ignores settings, as every probe ends a group. ``values``: those of the tuples of each read, with their
-    keys; none where nothing is stored for the fold. ``o``: `folded_layout`. ``matched``: hits of a read.
-    ``stall_output``, ``list_high``: for `RegionCounters`; no list is needed.
+    Ports: those of `StateOutput`, which ignores settings, as every probe ends a group. ``values``: those of the tuples
+    of each read, with their keys; none where nothing is stored for the fold.
     """
 
-    counters = ("stall_output", "list_high")
-
     def __init__(self, config: Configuration, *, latency: int):
-        """``latency``: cycles from a read to its outcome."""
-        self._config, self._latency = config, latency
         payload = config.payload("s")
-        super().__init__({
-            "batch": In(stream.Signature(batch_layout(config))),
-            **OutcomeSignature(config).flip().members,
-            **({"values": In(struct(payload)).array(config.lanes)} if payload.fields else {}),
-            "index": In(range(max(2, config.cores))),
-            "window": In(window_layout(config)),
-            "o": Out(stream.Signature(folded_layout(config))),
-            "matched": Out(range(config.lanes * config.probes + 1)),
-            "stall_output": Out(1),
-            "list_high": Out(1),
-        })
+        super().__init__(config, {"values": In(struct(payload)).array(config.lanes)} if payload.fields else {},
+                         latency=latency)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -91,9 +75,7 @@ class FoldingEmitter(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
 
-        hits = Signal(len(self.found.hits))
-        m.d.sync += [hits.eq(self.found.hits & self.found_valid.replicate(len(hits))), self.matched.eq(sum(hits))]
-        m.d.comb += self.stall_output.eq(self.o.valid & ~self.o.ready)
+        self._count(m)
         return m
 
     def _folded(self, m: Module) -> tuple[list, Signal, Signal]:
@@ -112,35 +94,15 @@ class FoldingEmitter(wiring.Component):
             values: Any = self.values[lane] if payload.fields else None
             if rows is not None:
                 values = {f"value{n}": rows[lane] for n in range(len(config.values))}
-            for n in range(max(0, spare) if payload.fields else 0):
-                later = Signal(struct(payload), name=f"values{lane}_{n}", reset_less=True)
-                m.d.sync += Cat(later).eq(Cat(values))
-                values = later
+            if payload.fields:
+                values = delay_line(m, f"values{lane}_", values, max(0, spare), reset_less=True)[-1]
             lifted.append(lift(m, config, f"lane{lane}", values))
-        valid, last, hits = self.found_valid, self.found.last, self.found.hits
-
-        def delay(cycles: int, name: str) -> None:
-            nonlocal valid, last, hits
-            for n in range(cycles):
-                outcome = Signal(2 + len(hits), name=f"{name}{n}")
-                m.d.sync += outcome.eq(Cat(valid, last, hits))
-                valid, last, hits = outcome[0], outcome[1], outcome[2:]
-
-        delay(max(0, -spare), "outcome")
-        levels = []
-        for probe in range(probes):
-            level = [masked(m, config, f"hit{probe}_{lane}", lifted[lane], hits[probe * lanes + lane])
-                     for lane in range(lanes)]
-            depth = 0
-            while len(level) > 1:
-                pairs = []
-                for n in range(0, len(level), 2):
-                    register = Signal(struct(config.state), name=f"lanes{probe}_{depth}_{n}", reset_less=True)
-                    m.d.sync += Cat(register).eq(Cat(merged(m, config, f"of{probe}_{depth}_{n}", *level[n:n + 2])))
-                    pairs.append(register)
-                level, depth = pairs, depth + 1
-            levels.append(level[0])
-        delay(lanes.bit_length() - 1, "level")
+        outcome = delay_line(m, "outcome", Cat(self.found_valid, self.found.last, self.found.hits), max(0, -spare))[-1]
+        hits = outcome[2:]
+        levels = [merge_tree(m, config, f"lanes{probe}", f"of{probe}", [
+            masked(m, config, f"hit{probe}_{lane}", lifted[lane], hits[probe * lanes + lane])
+            for lane in range(lanes)]) for probe in range(probes)]
+        valid, last = delay_line(m, "level", outcome, lanes.bit_length() - 1)[-1][:2]
         return levels, last, valid
 
     def _rows(self, m: Module) -> list[Signal]:

@@ -12,6 +12,7 @@ from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import outcome_latency, position_bits
 from splitjoin.circuit.wire import Configuration
 
+from ..hls.delays import delay_line
 from ..hls.matcher import Matcher
 from ..network.queue import Queue
 from ..tech.ram import Ram
@@ -122,10 +123,7 @@ class Prober(wiring.Component):
             m.d.sync += lookup_done.eq(1)
 
         # A head that was found is inserted by age: before the older ones, as compared in the previous cycle.
-        token = Cat(self.granted, self.granted & last_lookup)
-        for n in range(_LOOK_LATENCY):
-            last_token, token = token, Signal(2, name=f"looked_up{n}")
-            m.d.sync += token.eq(last_token)
+        *_, last_token, token = delay_line(m, "looked_up", Cat(self.granted, self.granted & last_lookup), _LOOK_LATENCY)
         firsts = [Signal(self._cursor, name=f"first{n}") for n in range(most)]
         found = Signal(self._cursor)
         position, offset = (Signal(position_bits(config), name=name) for name in ("head_position", "head_offset"))
@@ -208,17 +206,8 @@ class Prober(wiring.Component):
 
     def _compare(self, m: Module, matcher: Matcher, take: Signal, valid: Value, last: Value, group: Value) -> None:
         """Pipeline from reads to their outcomes."""
-        swap = take
-        for n in range(_READ_LATENCY):
-            delayed = Signal(name=f"swap{n}")
-            m.d.sync += delayed.eq(swap)
-            swap = delayed
-        m.d.comb += matcher.swap.eq(swap)
-        token = Cat(valid, last, group)
-        for n in range(_READ_LATENCY + self._config.stages):
-            later = Signal(len(token), name=f"token{n}")
-            m.d.sync += later.eq(token)
-            token = later
+        m.d.comb += matcher.swap.eq(delay_line(m, "swap", take, _READ_LATENCY)[-1])
+        token = delay_line(m, "token", Cat(valid, last, group), _READ_LATENCY + self._config.stages)[-1]
         m.d.sync += [self.found_valid.eq(token[:2].any()), self.found.last.eq(token[1]),
                      self.found.group.eq(token[2:]), self.found.hits.eq(matcher.match & token[0])]
 

@@ -11,6 +11,7 @@ from splitjoin.circuit.geometry import TABLE_WRITE_CYCLES, group_bits, outcome_l
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
+from ..hls.delays import delay_line
 from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..tech.ram import Ram
@@ -187,27 +188,12 @@ class Scanner(wiring.Component):
         m.d.comb += self.rows[lanes - 1].eq(lower)
 
         # The matcher swaps batches when the last keys of the previous pass have reached it.
-        swap = taken
-        for n in range(_READ_LATENCY - 1):
-            delayed = Signal(name=f"swap{n}")
-            m.d.sync += delayed.eq(swap)
-            swap = delayed
+        swap = delay_line(m, "swap", taken, _READ_LATENCY - 1)[-1]
         m.d.comb += matcher.swap.eq(swap)
-        token = Cat(issue, last)
-        for n in range(_READ_LATENCY):
-            delayed = Signal(2, name=f"token{n}")
-            m.d.sync += delayed.eq(token)
-            token = delayed
+        token = delay_line(m, "token", Cat(issue, last), _READ_LATENCY)[-1]
         mask = self._mask(m, task, loads, start, end, swap, token)
-
-        for n in range(config.stages):
-            later = Signal(2, name=f"token_matched{n}")
-            m.d.sync += later.eq(token)
-            token = later
-        for n in range(config.stages - 1):
-            later_mask = Signal.like(mask, name=f"mask{n}", reset_less=True)
-            m.d.sync += later_mask.eq(mask)
-            mask = later_mask
+        token = delay_line(m, "token_matched", token, config.stages)[-1]
+        mask = delay_line(m, "mask", mask, config.stages - 1, reset_less=True)[-1]
         m.d.sync += [self.found_valid.eq(token[0]), self.found.last.eq(token[1]),
                      self.found.hits.eq(matcher.match & mask)]
         return m

@@ -7,18 +7,19 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.geometry import position_bits, ring_rows, state_levels, stores
 from splitjoin.circuit.wire import Configuration
 
+from ..hls.delays import delay_line
 from ..hls.state import initial_state, lift, lift_cycles, masked, merged
-from ..layouts import folded_layout, struct, window_layout
+from ..layouts import folded_layout, struct
 from ..network.queue import Queue
 from ..tech.ram import Ram
-from .interfaces import OutcomeSignature
-from .layouts import batch_layout
+from . import states
+from .states import StateOutput, lane_rows, merge_tree
 
 __all__ = ["StoredStates"]
 
@@ -28,7 +29,7 @@ _WAITING = 16
 _SETTLING = 4
 
 
-class StoredStates(wiring.Component):
+class StoredStates(StateOutput):
     """Folds the hits of each stored tuple, whatever probe makes them, and gives the tuple's state when it has expired.
 
     Each probe brings values, which are lifted to a state once. For each lane a tree of merges over the probes of a
@@ -43,8 +44,7 @@ class StoredStates(wiring.Component):
     tuples that had expired; if the FLUSH drains the region, those of all tuples.
 
     Ports:
-        ``batch``, `OutcomeSignature`, ``window``, ``index``: as of `splitjoin_hw.core.emitter.Emitter`, of which this
-        one needs the outcomes alone.
+        Those of `StateOutput`, which needs the outcomes alone.
         ``load``, ``values``, ``take``: of the scanner, a probe becomes the one of that number of the next batch; its
         values, none where nothing is folded but the number of partners; that batch becomes the one under way.
         ``position``, ``scanning``, ``waiting``, ``first``, ``claiming``: of the processing side, as of `RingSignature`.
@@ -52,20 +52,11 @@ class StoredStates(wiring.Component):
         ``head``, ``written``, ``flushed``, ``drains``: of `splitjoin_hw.core.storage.Storage`.
         ``hold``: no tuple may be stored in the next cycle, as its place has a state that has not left.
         ``ended``: the END enters the output; until then no operation may follow the FLUSH.
-        ``o``: `folded_layout`. ``matched``: hits of a read. ``stall_output``, ``list_high``: for `RegionCounters`.
     """
 
-    counters = ("stall_output", "list_high")
-
     def __init__(self, config: Configuration, *, latency: int):
-        """``latency``: cycles from a read to its outcome."""
-        self._config, self._latency = config, latency
         payload, bits = config.payload("s"), position_bits(config)
-        super().__init__({
-            "batch": In(stream.Signature(batch_layout(config))),
-            **OutcomeSignature(config).flip().members,
-            "index": In(range(max(2, config.cores))),
-            "window": In(window_layout(config)),
+        super().__init__(config, {
             "load": In(config.probes),
             **({"values": In(struct(payload))} if payload.fields else {}),
             "take": In(1),
@@ -74,11 +65,7 @@ class StoredStates(wiring.Component):
             "head": In(bits), "written": In(bits), "flushed": In(1), "drains": In(1),
             "hold": Out(1),
             "ended": Out(1),
-            "o": Out(stream.Signature(folded_layout(config))),
-            "matched": Out(range(config.lanes * config.probes + 1)),
-            "stall_output": Out(1),
-            "list_high": Out(1),
-        })
+        }, latency=latency)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -92,33 +79,16 @@ class StoredStates(wiring.Component):
 
         # The states that are read, merged and written back.
         initial = initial_state(config)
-        clears: Value = leave  # a state is read and replaced by the initial one
-        for n in range(merge_latency):
-            later = Signal(name=f"clears{n}")
-            m.d.sync += later.eq(clears)
-            clears = later
+        clears = delay_line(m, "clears", leave, merge_latency)[-1]  # a state is read and replaced by the initial one
         clearing, cleared = Signal(init=1), Signal(range(ring_rows(config)))  # all states are set, row by row
         m.d.sync += [cleared.eq(cleared + clearing), clearing.eq(clearing & (cleared != ring_rows(config) - 1))]
         found = []
         for lane in range(lanes):
-            row = Signal(range(ring_rows(config)), name=f"row{lane}")
-            m.d.comb += row.eq(place[-1][lane_bits:] + (place[-1][:lane_bits] > lane if lane_bits else 0))
-            rows = [row]
-            for n in range(Ram.latency + 2):
-                rows.append(Signal.like(row, name=f"row{lane}_{n}", reset_less=True))
-                m.d.sync += rows[n + 1].eq(rows[n])
+            rows = lane_rows(m, config, lane, place)
             m.submodules[f"states{lane}"] = memory = Ram(config.state.width, ring_rows(config))
-            # The last two states that were written may be of the same row, and have not reached the memory yet.
             after, writes = Signal(config.state.width, name=f"after{lane}"), Signal(name=f"writes{lane}")
-            was_valid = [Signal(name=f"was_valid{lane}_{n}") for n in range(Ram.latency)]
-            m.d.sync += [now.eq(before) for now, before in zip(was_valid, [writes, *was_valid], strict=False)]
-            recent = [Signal(config.state.width, name=f"after{lane}_{n}", reset_less=True) for n in range(Ram.latency)]
-            m.d.sync += [now.eq(before) for now, before in zip(recent, [after, *recent], strict=False)]
-            state: Value = memory.r_data
-            for n in reversed(range(Ram.latency)):
-                same = Signal(name=f"same{lane}_{n}")
-                m.d.sync += same.eq(rows[Ram.latency - 1] == rows[Ram.latency + n])
-                state = Mux(same & was_valid[n], recent[n], state)
+            was_valid = delay_line(m, f"was_valid{lane}_", writes, Ram.latency)[1:]
+            state = states.newest(m, lane, memory.r_data, rows, was_valid, after)
             held = Signal(struct(config.state), name=f"held{lane}")
             m.d.comb += Cat(held).eq(state)
             summed = merged(m, config, f"sum{lane}", held, deltas[lane])
@@ -132,33 +102,23 @@ class StoredStates(wiring.Component):
             found.append(state)
         self._leave(m, leaving, leave, clears, found, place_lane)
 
-        hits = Signal(len(self.found.hits))
-        m.d.sync += [hits.eq(self.found.hits & self.found_valid.replicate(len(hits))), self.matched.eq(sum(hits))]
+        self._count(m)
         # A place may be read up to a read's lanes behind the newest tuple.
         reach = config.capacity + stores(config) - lanes
         m.d.comb += [
             self.batch.ready.eq(1), self.room.eq(~leave & ~clearing),
-            self.stall_output.eq(self.o.valid & ~self.o.ready),
             self.hold.eq(((self.written - leaving)[:bits] >= reach) | clearing),
         ]
         return m
 
-    def _place(self, m: Module, leaving: Signal, leave: Signal, latency: int) -> tuple[list[Value], Value]:
-        """The position that is read, in the cycle of the read and up to that in which its states are read from the
-        memories; and the lane of ``leaving`` when they are merged.
+    def _place(self, m: Module, leaving: Signal, leave: Signal, latency: int) -> tuple[Value, Value]:
+        """The position that was read, in the cycle in which its states are read from the memories; and the lane of
+        ``leaving`` when they are merged.
         """
         lane_bits = self._config.lanes.bit_length() - 1
-        place: list[Value] = [Mux(leave, leaving, self.position)]
-        for n in range(latency - Ram.latency):
-            later = Signal(len(leaving), name=f"place{n}", reset_less=True)
-            m.d.sync += later.eq(place[-1])
-            place.append(later)
-        lane: Value = place[-1][:lane_bits]
-        for n in range(Ram.latency if lane_bits else 0):
-            later = Signal(lane_bits, name=f"place_lane{n}", reset_less=True)
-            m.d.sync += later.eq(lane)
-            lane = later
-        return place, lane
+        place = delay_line(m, "place", Mux(leave, leaving, self.position), latency - Ram.latency, reset_less=True)[-1]
+        lane = place[:lane_bits]
+        return place, delay_line(m, "place_lane", lane, Ram.latency, reset_less=True)[-1] if lane_bits else lane
 
     def _deltas(self, m: Module) -> tuple[list[Any], Value, int]:
         """For each lane the state of a read's hits; at the same time, that there was a read; and the cycles from a read
@@ -168,26 +128,14 @@ class StoredStates(wiring.Component):
         lanes, payload = config.lanes, config.payload("s")
         # Outcomes wait where lifting takes longer than comparing.
         ahead = max(self._latency, lift_cycles(config))
-        valid: Value = self.found_valid
-        hits: Value = self.found.hits
-        for n in range(ahead - self._latency):
-            outcome = Signal(1 + len(hits), name=f"outcome{n}")
-            m.d.sync += outcome.eq(Cat(valid, hits))
-            valid, hits = outcome[0], outcome[1:]
+        outcome = delay_line(m, "outcome", Cat(self.found_valid, self.found.hits), ahead - self._latency)[-1]
+        hits = outcome[1:]
         lifted: list[Any]
         if payload.fields:
-            values: Any = self.values
-            for n in range(ahead - lift_cycles(config)):
-                later = Signal(struct(payload), name=f"values{n}", reset_less=True)
-                m.d.sync += Cat(later).eq(Cat(values))
-                values = later
+            values = delay_line(m, "values", self.values, ahead - lift_cycles(config), reset_less=True)[-1]
             made = lift(m, config, "probe", values)
             # The last outcome of a pass comes as many cycles after the next batch was taken.
-            swap: Value = Cat(self.take, self.load)
-            for n in range(ahead):
-                now = Signal(1 + probes, name=f"swap{n}")
-                m.d.sync += now.eq(swap)
-                swap = now
+            swap = delay_line(m, "swap", Cat(self.take, self.load), ahead)[-1]
             lifted = []
             for n in range(probes):
                 collected, active = (Signal(struct(config.state), name=f"{name}{n}", reset_less=True)
@@ -199,25 +147,10 @@ class StoredStates(wiring.Component):
                 lifted.append(active)
         else:
             lifted = [lift(m, config, "probe", None)] * probes
-        deltas = []
-        for lane in range(lanes):
-            level = [masked(m, config, f"hit{lane}_{probe}", lifted[probe], hits[probe * lanes + lane])
-                     for probe in range(probes)]
-            depth = 0
-            while len(level) > 1:
-                made_level = []
-                for n in range(0, len(level), 2):
-                    register = Signal(struct(config.state), name=f"probes{lane}_{depth}_{n}", reset_less=True)
-                    both = level[n:n + 2]
-                    m.d.sync += Cat(register).eq(Cat(
-                        merged(m, config, f"of{lane}_{depth}_{n}", *both) if len(both) == 2 else both[0]))
-                    made_level.append(register)
-                level, depth = made_level, depth + 1
-            deltas.append(level[0])
-        for n in range(state_levels(config)):
-            later_valid = Signal(name=f"level{n}")
-            m.d.sync += later_valid.eq(valid)
-            valid = later_valid
+        deltas = [merge_tree(m, config, f"probes{lane}", f"of{lane}", [
+            masked(m, config, f"hit{lane}_{probe}", lifted[probe], hits[probe * lanes + lane])
+            for probe in range(probes)]) for lane in range(lanes)]
+        valid = delay_line(m, "level", outcome[0], state_levels(config))[-1]
         return deltas, valid, ahead + state_levels(config)
 
     def _leave(self, m: Module, leaving: Signal, leave: Signal, arrives: Value, found: list[Value],
@@ -232,11 +165,7 @@ class StoredStates(wiring.Component):
         with m.If(self.flushed):
             m.d.sync += [ending.eq(1), drained.eq(drained | self.drains)]
         # All tuples before this position have expired, and probes before that have claimed what they read.
-        limit: Value = Mux(drained, self.written, self.head)
-        for n in range(_SETTLING):
-            later = Signal(bits, name=f"limit{n}")
-            m.d.sync += later.eq(limit)
-            limit = later
+        limit = delay_line(m, "limit", Mux(drained, self.written, self.head), _SETTLING)[-1]
         unread_yet, may_leave, left = Signal(), Signal(), Signal()
         behind = [~(leaving - at)[bits - 1] for at in (self.position, self.first)]
         m.d.comb += unread_yet.eq((self.scanning & behind[0]) | (self.waiting & behind[1])

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.geometry import window_rows
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 
+from ..hls.delays import delay_line
 from ..hls.ordered import PartnerPipeline
 from ..hls.state import initial_state
 from ..layouts import STREAM_R, STREAM_S, folded_layout, result_layout, struct, window_layout
@@ -55,7 +56,6 @@ class OrderedFolder(wiring.Component):
         m = Module()
         config = self._config
         rows = window_rows(config)
-        place = range(rows)
         m.submodules.states = states = Ram(config.state.width, rows)
         m.submodules.partners = partners = PartnerPipeline(config)
         now = Signal(operation_layout(config), reset_less=True)  # the operation under way
@@ -72,11 +72,8 @@ class OrderedFolder(wiring.Component):
             star.eq(offered & (results.kind == ItemKind.STAR)),
             partners.valid.eq(pair), partners.from_memory.eq(~is_r),
         ]
-        places: list[Value] = [Mux(is_r, count[:-1], results.stored[:len(count) - 1])]
-        for n in range(partners.latency):
-            later = Signal(place, name=f"place{n}", reset_less=True)
-            m.d.sync += later.eq(places[-1])
-            places.append(later)
+        places = delay_line(m, "place", Mux(is_r, count[:-1], results.stored[:len(count) - 1]), partners.latency,
+                            reset_less=True)
         clears = Signal()  # a probe of R has met nothing
         m.d.comb += [
             clears.eq(star & is_r & ~met), partners.state.eq(states.r_data),
@@ -86,7 +83,7 @@ class OrderedFolder(wiring.Component):
         ]
         if config.payload("s").fields:
             m.submodules.values = values = Ram(struct(config.payload("s")), rows)
-            stored = Signal(place)  # tuples of S that have come
+            stored = Signal(range(rows))  # tuples of S that have come
             m.d.comb += [
                 values.r_addr.eq(results.stored), values.w_en.eq(star & ~is_r), values.w_addr.eq(stored),
                 Cat(values.w_data).eq(Cat(now["values"])),

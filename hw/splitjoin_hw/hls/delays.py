@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, Value
+from typing import Any
 
-__all__ = ["Delays", "registered"]
+from amaranth.hdl import Cat, Module, Shape, Signal, Value
+
+__all__ = ["Delays", "delay_line", "registered"]
 
 
 class Delays:
@@ -21,6 +23,16 @@ class Delays:
             self._m.d.sync += later.eq(self._values[-1])
             self._values.append(later)
         return self._values[age]
+
+
+def delay_line(m: Module, name: str, value: Any, cycles: int, *, reset_less: bool = False) -> list[Any]:
+    """``value`` of now, and of up to ``cycles`` cycles ago, in registers ``name0`` and so on of its shape."""
+    shape, line = value.shape(), [value]
+    for n in range(cycles):
+        later = Signal(len(value) if isinstance(shape, Shape) else shape, name=f"{name}{n}", reset_less=reset_less)
+        m.d.sync += Cat(later).eq(Cat(line[-1]))
+        line.append(later)
+    return line
 
 
 def registered(m: Module, name: str, value: Value) -> Signal:
