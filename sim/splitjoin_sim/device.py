@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
+from splitjoin.circuit.driver import DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.sources import Sources
 from splitjoin.circuit.wire import Configuration
@@ -21,10 +21,9 @@ from splitjoin.engines.device import Items, joined_items
 from splitjoin_hw.top import padded
 
 from .build import library
-from .latency import LatencyLog
 from .memory import EXTERNAL, SimulatedMemory
-from .stalls import check_pace, check_patience, check_stalls, patience_for
-from .waveforms import check_trace, trace_file
+from .simulated import SimulatedDevice, SimulatedTransport
+from .waveforms import trace_file
 
 __all__ = ["ModelTransport", "SimDevice"]
 
@@ -36,57 +35,31 @@ _PAUSE = 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimDevice(CircuitDevice):
-    """Cycle-accurate simulation. Parameters as of `CircuitDevice`, and:
+class SimDevice(SimulatedDevice):
+    """Cycle-accurate simulation. Parameters as of `SimulatedDevice`, and:
 
     Attributes:
-        seed: Seed of the random stalls.
-        stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
-            host does not read.
-        pace: Records that come in a cycle while there are records to send, from 0 to 1, and wait in front of the input;
-            None for one as soon as the last is accepted.
-        patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
-            longest scan and the longest pause can take.
         progress: True to show a progress bar on a terminal.
-        trace: The file that gets the waveforms of a session, .fst or .vcd; None for none. Its model is another one,
-            which runs slower.
-        external: The memory of windows that do not lie in block RAM (parameter ``memory``).
+        trace: As of `SimulatedDevice`; its model is another one, which runs slower.
     """
 
     name: ClassVar[str] = "sim"
-    simulated: ClassVar[bool] = True
 
-    seed: int = 0
-    stall_in: float = 0.0
-    stall_out: float = 0.0
-    pace: float | None = None
-    patience: int | None = None
     progress: bool = False
-    trace: str | os.PathLike[str] | None = None
-    external: SimulatedMemory = EXTERNAL
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_stalls(self.seed, self.stall_in, self.stall_out)
-        check_pace(self.pace)
-        check_patience(self.patience)
-        check_trace(self.name, self.trace)
 
     def _connect(self, config: Configuration) -> Transport:
-        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace, self.external)
         model = library(config, None if self.trace is None else Path(self.trace).suffix)
-        return ModelTransport(model, config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              pace=self.pace, patience=patience, progress=self.progress, trace=self.trace,
-                              external=self.external)
+        return ModelTransport(model, config, progress=self.progress, **self._options(config))
 
 
-class ModelTransport(Transport):
+class ModelTransport(SimulatedTransport):
     """A compiled model, loaded as a shared library."""
 
     def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
                  patience: int, pace: float | None = None, progress: bool = False,
                  trace: str | os.PathLike[str] | None = None,
                  external: SimulatedMemory = EXTERNAL):
+        super().__init__()
         self._config, self._patience, self._progress = config, patience, progress
         self._lib = _load(path, memory=config.memory != "bram")
         self._trace = None if trace is None else trace_file(trace)
@@ -99,7 +72,6 @@ class ModelTransport(Transport):
             self._lib.sj_memory(self._model, external.latency, external.interval, external.reorder,
                                 int(external.stall * 2**32), fails % 2**64)
         self._out_words = padded(config.output_record) // 32
-        self._log = LatencyLog()
 
     @property
     def _open_model(self) -> ctypes.c_void_p:
@@ -113,9 +85,6 @@ class ModelTransport(Transport):
 
     def write(self, address: int, word: int) -> None:
         self._lib.sj_write(self._open_model, address, word)
-
-    def transfer(self, records: Words, *, until_end: bool) -> Items:
-        return self.transfer_from(records, np.zeros(len(records), np.intp), until_end=until_end)
 
     def transfer_from(self, records: Words, sources: Sources, *, until_end: bool) -> Items:
         n = len(records)
@@ -151,15 +120,6 @@ class ModelTransport(Transport):
                     break
         self._log.sent(records, sent_cycles[np.argsort(number)])
         return joined_items(out)
-
-    def latencies(self) -> npt.NDArray[np.int64] | None:
-        return self._log.latencies()
-
-    def accepted(self) -> npt.NDArray[np.int64] | None:
-        return self._log.accepted()
-
-    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-        return self._log.pair_latencies()
 
     def close(self) -> None:
         if self._model:

@@ -14,11 +14,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from amaranth.hdl import Cat, Fragment
 from amaranth.sim import Simulator
 
-from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
+from splitjoin.circuit.driver import DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.sources import Sources
 from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
@@ -27,10 +26,9 @@ from splitjoin_hw.backend.source_names import source_names
 from splitjoin_hw.circuit import circuit
 from splitjoin_hw.top import padded
 
-from .latency import LatencyLog
 from .memory import EXTERNAL, MemoryModel, SimulatedMemory
-from .stalls import check_pace, check_patience, check_stalls, patience_for
-from .waveforms import check_trace, trace_file
+from .simulated import SimulatedDevice, SimulatedTransport
+from .waveforms import trace_file
 
 __all__ = ["PysimDevice", "PysimTransport"]
 
@@ -41,41 +39,23 @@ _STRETCH = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class PysimDevice(CircuitDevice):
-    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out``, ``pace``,
-    ``patience``, ``trace`` (.vcd only) and ``external`` as of `SimDevice`.
-    """
+class PysimDevice(SimulatedDevice):
+    """Simulation by Amaranth. Parameters as of `SimulatedDevice`; ``trace`` is .vcd only."""
 
     name: ClassVar[str] = "pysim"
-    simulated: ClassVar[bool] = True
-
-    seed: int = 0
-    stall_in: float = 0.0
-    stall_out: float = 0.0
-    pace: float | None = None
-    patience: int | None = None
-    trace: str | os.PathLike[str] | None = None
-    external: SimulatedMemory = EXTERNAL
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_stalls(self.seed, self.stall_in, self.stall_out)
-        check_pace(self.pace)
-        check_patience(self.patience)
-        check_trace(self.name, self.trace, (".vcd",))
+    traces: ClassVar[tuple[str, ...]] = (".vcd",)
 
     def _connect(self, config: Configuration) -> Transport:
-        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace, self.external)
-        return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              patience=patience, pace=self.pace, trace=self.trace, external=self.external)
+        return PysimTransport(config, **self._options(config))
 
 
-class PysimTransport(Transport):
+class PysimTransport(SimulatedTransport):
     """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
 
     def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float, patience: int,
                  pace: float | None = None, trace: str | os.PathLike[str] | None = None,
                  external: SimulatedMemory = EXTERNAL):
+        super().__init__()
         self._files = ExitStack()
         if trace is not None:
             self._files.enter_context(trace_file(trace))
@@ -92,7 +72,6 @@ class PysimTransport(Transport):
         self._cycle = 0
         self._moved = 0  # cycle of the last transfer at either end
         self._reading = False  # results are taken during a transfer only, as on any device
-        self._log = LatencyLog()
         with source_names():
             self._top = circuit(config)
             self._simulator = Simulator(Fragment.get(self._top, None))
@@ -116,9 +95,6 @@ class PysimTransport(Transport):
         while self._bus:
             self._advance(1)
 
-    def transfer(self, records: Words, *, until_end: bool) -> Items:
-        return self.transfer_from(records, np.zeros(len(records), np.intp), until_end=until_end)
-
     def transfer_from(self, records: Words, sources: Sources, *, until_end: bool) -> Items:
         for number, (source, word) in enumerate(zip(sources.tolist(), _integers(records), strict=True)):
             self._to_send[source].append((number, word))
@@ -138,15 +114,6 @@ class PysimTransport(Transport):
         items, record = single_items(words, self._top.config)
         self._log.received(items, np.array([cycle for _, cycle in taken], np.uint64)[record])
         return items
-
-    def latencies(self) -> npt.NDArray[np.int64] | None:
-        return self._log.latencies()
-
-    def accepted(self) -> npt.NDArray[np.int64] | None:
-        return self._log.accepted()
-
-    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-        return self._log.pair_latencies()
 
     def close(self) -> None:
         self._files.close()

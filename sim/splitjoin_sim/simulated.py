@@ -1,40 +1,100 @@
-"""Stalls of simulated devices: the check of their options, and the limit after which a circuit counts as stuck."""
+"""The base of simulated devices: their options, and the limit after which a circuit counts as stuck."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError
+from splitjoin.circuit.driver import CircuitDevice, Transport
+from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import Configuration
+from splitjoin.engines.device import Items
 
-from .memory import SimulatedMemory
+from .latency import LatencyLog
+from .memory import EXTERNAL, SimulatedMemory
+from .waveforms import TRACES, check_trace
 
-__all__ = ["check_pace", "check_patience", "check_stalls", "patience_for"]
+__all__ = ["SimulatedDevice", "SimulatedTransport", "patience_for"]
 
 #: Records that can wait in front of a region: in its core's FIFO, and in the tree above.
 _QUEUED = 64
 
 
-def check_stalls(seed: object, stall_in: object, stall_out: object) -> None:
-    """Raise `DeviceError` unless ``seed`` is an int and the stalls are shares of cycles, from 0 to less than 1."""
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise DeviceError(f"seed must be a whole number, not {seed!r}")
-    for name, share in (("stall_in", stall_in), ("stall_out", stall_out)):
-        # A NaN fails this comparison too.
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
-            raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {share!r}")
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def check_pace(pace: object) -> None:
-    """Raise `DeviceError` unless ``pace`` is None or a number of records a cycle, above 0 and up to 1."""
-    if pace is not None and (isinstance(pace, bool) or not isinstance(pace, (int, float)) or not 2**-32 <= pace <= 1):
-        raise DeviceError(f"pace must be a number of records a cycle, from 2^-32 to 1, or None, not {pace!r}")
+@dataclass(frozen=True, kw_only=True)
+class SimulatedDevice(CircuitDevice):
+    """Simulation of every cycle. Parameters as of `CircuitDevice`, and:
+
+    Attributes:
+        seed: Seed of the random stalls.
+        stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
+            host does not read.
+        pace: Records that come in a cycle while there are records to send, from 0 to 1, and wait in front of the input;
+            None for one as soon as the last is accepted.
+        patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
+            longest scan and the longest pause can take.
+        trace: The file that gets the waveforms of a session, .fst or .vcd; None for none.
+        external: The memory of windows that do not lie in block RAM (parameter ``memory``).
+    """
+
+    simulated: ClassVar[bool] = True
+    #: Formats of waveforms, by suffix.
+    traces: ClassVar[tuple[str, ...]] = TRACES
+
+    seed: int = 0
+    stall_in: float = 0.0
+    stall_out: float = 0.0
+    pace: float | None = None
+    patience: int | None = None
+    trace: str | os.PathLike[str] | None = None
+    external: SimulatedMemory = EXTERNAL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise DeviceError(f"seed must be a whole number, not {self.seed!r}")
+        for name, share in (("stall_in", self.stall_in), ("stall_out", self.stall_out)):
+            if not _is_number(share) or not 0 <= share < 1:  # a NaN fails this comparison too
+                raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {share!r}")
+        if self.pace is not None and (not _is_number(self.pace) or not 2**-32 <= self.pace <= 1):
+            raise DeviceError(f"pace must be a number of records a cycle, from 2^-32 to 1, or None, not {self.pace!r}")
+        if self.patience is not None and (type(self.patience) is not int or self.patience < 1):
+            raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
+        check_trace(self.name, self.trace, self.traces)
+
+    def _options(self, config: Configuration) -> dict[str, Any]:
+        """The options of the transport to a circuit of ``config``."""
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace, self.external)
+        return {"seed": self.seed, "stall_in": self.stall_in, "stall_out": self.stall_out, "pace": self.pace,
+                "patience": patience, "trace": self.trace, "external": self.external}
 
 
-def check_patience(patience: object) -> None:
-    """Raise `DeviceError` unless ``patience`` is None or a number of cycles from 1."""
-    if patience is not None and (type(patience) is not int or patience < 1):
-        raise DeviceError(f"patience must be a number of cycles from 1, or None, not {patience!r}")
+class SimulatedTransport(Transport):
+    """A transport that knows the cycle of every transfer."""
+
+    def __init__(self) -> None:
+        self._log = LatencyLog()
+
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
+        return self.transfer_from(records, np.zeros(len(records), np.intp), until_end=until_end)
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._log.latencies()
+
+    def accepted(self) -> npt.NDArray[np.int64] | None:
+        return self._log.accepted()
+
+    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        return self._log.pair_latencies()
 
 
 def patience_for(config: Configuration, stall: float = 0.0, pace: float | None = None,
