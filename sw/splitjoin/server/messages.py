@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from splitjoin.base.errors import InputError
+from splitjoin.base.flatbuffers import FlatTable, number_at
 
 __all__ = ["FlightData", "StatedMessage", "action_type", "data_message", "encapsulated", "parse_data",
            "put_result", "split", "stated"]
@@ -103,7 +104,7 @@ def stated(data: FlightData) -> StatedMessage:
         raise InputError(f"the header of a batch must have at most {_MOST_HEADER:,} bytes, but it has "
                          f"{len(header):,}; put fewer columns")
     try:
-        message = _Table(header, _number("<I", header, 0))
+        message = FlatTable.root(header)
         kind = _KINDS[message.number("<B", 1)]
         if message.number("<q", 3) != len(data.body):
             raise ValueError
@@ -128,9 +129,9 @@ def encapsulated(data: FlightData) -> bytes:
 def split(stream: bytes) -> Iterator[tuple[memoryview, memoryview]]:
     """Header and body of each message of ``stream``, which Arrow wrote, up to its end."""
     view, at = memoryview(stream), 0
-    while at + 8 <= len(view) and (size := _number("<i", view, at + 4)) > 0:
+    while at + 8 <= len(view) and (size := number_at("<i", view, at + 4)) > 0:
         header = view[at + 8:at + 8 + size]
-        body = _Table(header, _number("<I", header, 0)).number("<q", 3)
+        body = FlatTable.root(header).number("<q", 3)
         at += 8 + size
         if not 0 <= body <= len(view) - at:
             return
@@ -138,17 +139,17 @@ def split(stream: bytes) -> Iterator[tuple[memoryview, memoryview]]:
         at += body
 
 
-def _batch(batch: _Table, body: memoryview) -> tuple[int, int]:
+def _batch(batch: FlatTable, body: memoryview) -> tuple[int, int]:
     """Rows of a record batch, and the bytes of its buffers once they are unpacked."""
     rows, size = batch.number("<q", 0), 0
     first, count = batch.vector(2, 16)
     is_packed = batch.has(3)
     for at in range(first, first + 16 * count, 16):
-        offset, length = _number("<q", batch.data, at), _number("<q", batch.data, at + 8)
+        offset, length = number_at("<q", batch.data, at), number_at("<q", batch.data, at + 8)
         if length < 0 or not 0 <= offset <= len(body) - length:
             raise ValueError
         if is_packed and length:  # its first bytes state its size; −1: it is not packed
-            unpacked = _number("<q", body, offset)
+            unpacked = number_at("<q", body, offset)
             length = length - 8 if unpacked == -1 else unpacked
             if length < 0:
                 raise ValueError
@@ -156,57 +157,6 @@ def _batch(batch: _Table, body: memoryview) -> tuple[int, int]:
     if rows < 0:
         raise ValueError
     return rows, size
-
-
-class _Table:
-    """A table of FlatBuffers at a place of ``data``; its fields by their numbers. Raises struct.error and ValueError
-    where it goes beyond ``data``.
-    """
-
-    def __init__(self, data: memoryview, at: int):
-        self.data, self._at = data, at
-        self._fields = at - _number("<i", data, at)
-        self._size = _number("<H", data, self._fields)
-
-    def has(self, field: int) -> bool:
-        """True if the table has the field."""
-        return self._place(field) is not None
-
-    def number(self, kind: str, field: int) -> int:
-        """The field, a number of this ``kind`` of `struct`; 0 if it is not there."""
-        place = self._place(field)
-        return 0 if place is None else _number(kind, self.data, place)
-
-    def table(self, field: int) -> _Table:
-        """The field, a table."""
-        place = self._place(field)
-        if place is None:
-            raise ValueError
-        return _Table(self.data, place + _number("<I", self.data, place))
-
-    def vector(self, field: int, size: int) -> tuple[int, int]:
-        """The place at which the items of the field begin, each of ``size`` bytes, and their number."""
-        place = self._place(field)
-        if place is None:
-            return 0, 0
-        at = place + _number("<I", self.data, place)
-        count = _number("<I", self.data, at)
-        if count * size > len(self.data) - at - 4:
-            raise ValueError
-        return at + 4, count
-
-    def _place(self, field: int) -> int | None:
-        if 4 + 2 * field + 2 > self._size:
-            return None
-        offset = _number("<H", self.data, self._fields + 4 + 2 * field)
-        return self._at + offset if offset else None
-
-
-def _number(kind: str, data: memoryview, at: int) -> int:
-    if at < 0:  # which struct would count from the end
-        raise ValueError
-    (found,) = struct.unpack_from(kind, data, at)
-    return int(found)
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from splitjoin.base import errors, threads
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError, WindowOverflow
+from splitjoin.base.flatbuffers import FlatTable
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, Items
 from splitjoin.lang.ir import columns
@@ -294,32 +295,12 @@ def _is_compressed(message: pa.ipc.Message) -> bool:
     """True for a batch whose buffers are compressed, by the field ``compression`` of its RecordBatch: PyArrow tells it
     nowhere. Raises ValueError and `struct.error` for what is no metadata.
     """
-    data = message.metadata.to_pybytes()
-
-    def table(at: int, field: int) -> int:
-        """The place of a field of the table at ``at`` (FlatBuffers), 0 if it is not there."""
-        vtable = at - struct.unpack_from("<i", data, at)[0]
-        if min(at, vtable) < 0:
-            raise ValueError("its metadata leads outside")
-        if 4 + 2 * field >= struct.unpack_from("<H", data, vtable)[0]:
-            return 0
-        offset: int = struct.unpack_from("<H", data, vtable + 4 + 2 * field)[0]
-        return offset and at + offset
-
-    def target(at: int) -> int:
-        return int(at + struct.unpack_from("<I", data, at)[0])
-
-    root = target(0)
-    kind, header = table(root, 1), table(root, 2)
-    if not kind or not header or data[kind] not in (_DICTIONARY_BATCH, _RECORD_BATCH):
+    root = FlatTable.root(memoryview(message.metadata.to_pybytes()))
+    kind = root.number("<B", 1)
+    if kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):
         return False
-    batch = target(header)
-    if data[kind] == _DICTIONARY_BATCH:
-        inner = table(batch, 1)
-        if not inner:
-            return False
-        batch = target(inner)
-    return table(batch, 3) != 0
+    batch = root.table(2)
+    return (batch.table(1) if kind == _DICTIONARY_BATCH else batch).has(3)
 
 
 def _read(socket: sockets.socket, n: int, within: float | None, *, may_end: bool = False,
