@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,43 +24,13 @@ from splitjoin.plan.plan import Plan, leading_tests
 from splitjoin.plan.relations import FloatBand, FloatOrder, Product, Relation, TextOrder, WideRelation
 
 __all__ = ["KINDS", "POLYNOMIALS", "WIDEST", "Bucket", "BucketGrid", "CoreKind", "Fields", "Hash", "IndexCoder",
-           "IndexConfiguration", "IndexKind", "RegionParameters", "Scan", "Span", "bands", "kind_names", "points",
-           "with_other_keys"]
+           "IndexKind", "Parameters", "Scan", "Span", "bands", "kind_names", "points", "with_other_keys"]
 
 #: Bit fields of a record: name and width of each.
 Fields = tuple[tuple[str, int], ...]
-
-
-class RegionParameters(Protocol):
-    """The parameters of a circuit that a kind may limit."""
-
-    @property
-    def lanes(self) -> int: ...
-
-    @property
-    def probes(self) -> int: ...
-
-
-class IndexConfiguration(Protocol):
-    """The part of a configuration (`splitjoin.circuit.wire.Configuration`) that decides on index fields."""
-
-    @property
-    def keys_r(self) -> tuple[int, ...]: ...
-
-    @property
-    def keys_s(self) -> tuple[int, ...]: ...
-
-    @property
-    def tests(self) -> tuple[tuple[int, int], ...]: ...
-
-    @property
-    def index(self) -> tuple[int, ...]: ...
-
-    @property
-    def buckets(self) -> int: ...
-
-    @property
-    def window_capacity(self) -> int: ...
+#: The parameters of a circuit, or a whole configuration. They are declared with the names of the kinds, so that this
+#: module can import the classes of neither.
+Parameters = Any
 
 
 class IndexCoder:
@@ -98,7 +68,7 @@ class CoreKind(ABC):
         """The numbers of tests that an index may be built on, for a condition with ``tests`` interval tests."""
 
     @abstractmethod
-    def check_parameters(self, parameters: RegionParameters) -> None:
+    def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that this kind does not support."""
 
     @abstractmethod
@@ -113,22 +83,22 @@ class CoreKind(ABC):
         """The same tests, for a plan whose main test is already chosen."""
 
     @abstractmethod
-    def lookups(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: Parameters) -> int:
         """The largest number of buckets that a probe looks up."""
 
     @abstractmethod
-    def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
+    def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
         """RegionWidths in bits of the index fields of tuples of stream ``side``, one for each test of the index."""
 
-    def stored_fields(self, config: IndexConfiguration, side: str) -> Fields:
+    def stored_fields(self, config: Parameters, side: str) -> Fields:
         """The fields of a stored tuple of stream ``side`` for the index, beside its keys."""
         return ()
 
-    def probe_fields(self, config: IndexConfiguration, side: str) -> Fields:
+    def probe_fields(self, config: Parameters, side: str) -> Fields:
         """The fields of a probe of stream ``side`` for the index, beside its bounds."""
         return ()
 
-    def index_coder(self, plan: Plan, config: IndexConfiguration) -> IndexCoder:
+    def index_coder(self, plan: Plan, config: Parameters) -> IndexCoder:
         """The coder that computes these fields in one session."""
         return IndexCoder()
 
@@ -138,7 +108,7 @@ class IndexKind(CoreKind):
 
     has_index, has_tables, folds = True, False, False
 
-    def check_parameters(self, parameters: RegionParameters) -> None:
+    def check_parameters(self, parameters: Parameters) -> None:
         check(f"lanes of core {self.name}", parameters.lanes, parameters.lanes == 1,
               "1, as it reads one candidate at a time")
         check(f"probes of core {self.name}", parameters.probes, parameters.probes == 1,
@@ -186,7 +156,7 @@ class Scan(CoreKind):
     def index_sizes(self, tests: int) -> range:
         return range(1)
 
-    def check_parameters(self, parameters: RegionParameters) -> None:
+    def check_parameters(self, parameters: Parameters) -> None:
         pass
 
     def suitable_index(self, plan: Plan) -> tuple[int, ...]:
@@ -195,10 +165,10 @@ class Scan(CoreKind):
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return ()
 
-    def lookups(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: Parameters) -> int:
         return 0
 
-    def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
+    def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
         return ()
 
 
@@ -230,10 +200,10 @@ class Hash(IndexKind):
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return with_other_keys(plan, main, points(plan))
 
-    def lookups(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: Parameters) -> int:
         return 1
 
-    def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
+    def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
         widths = config.keys_r if side == "r" else config.keys_s
         return tuple(widths[config.tests[j]["rs".index(side)]] for j in config.index)
 
@@ -285,23 +255,23 @@ class Bucket(IndexKind):
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return with_other_keys(plan, main, points(plan) + bands(plan))[:_TESTS]
 
-    def lookups(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: Parameters) -> int:
         return 1 << len(config.index)  # two neighbours a test
 
-    def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
+    def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
         return _cell_bits(config)
 
-    def stored_fields(self, config: IndexConfiguration, side: str) -> Fields:
+    def stored_fields(self, config: Parameters, side: str) -> Fields:
         return tuple((f"cell{n}", bits) for n, bits in enumerate(_cell_bits(config)))
 
-    def probe_fields(self, config: IndexConfiguration, side: str) -> Fields:
+    def probe_fields(self, config: Parameters, side: str) -> Fields:
         return tuple(f for n, bits in enumerate(_cell_bits(config)) for f in ((f"first{n}", bits), (f"span{n}", 2)))
 
-    def index_coder(self, plan: Plan, config: IndexConfiguration) -> BucketGrid:
+    def index_coder(self, plan: Plan, config: Parameters) -> BucketGrid:
         return BucketGrid(plan, config)
 
 
-def _cell_bits(config: IndexConfiguration) -> tuple[int, ...]:
+def _cell_bits(config: Parameters) -> tuple[int, ...]:
     """Bits that each test of the index contributes to a bucket's number."""
     bits, tests = config.buckets.bit_length() - 1, len(config.index)
     return tuple((bits + tests - 1 - n) // tests for n in range(tests))
@@ -316,7 +286,7 @@ class BucketGrid(IndexCoder):
     and stay fixed, because they decide where tuples are stored. They influence the cycles, never the answer.
     """
 
-    def __init__(self, plan: Plan, config: IndexConfiguration):
+    def __init__(self, plan: Plan, config: Parameters):
         self._config, self._bits = config, _cell_bits(config)
         tests = [plan.tests[j] for j in config.index]
         #: Per stream and test of the index, the key, and its number among the stream's.

@@ -4,89 +4,22 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC
-from collections.abc import Sized
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from splitjoin.base.errors import OrderError, UnsupportedError, check
 from splitjoin.lang.order import Order
 
 from ..registers import COUNTERS
 
-__all__ = ["Architecture", "Parameters", "SequentialArchitecture", "Tests"]
+__all__ = ["Architecture", "MovingArchitecture", "Only", "Parameters", "SequentialArchitecture"]
 
 
-class Parameters(Protocol):
-    """The parameters of a circuit that an architecture may limit."""
-
-    @property
-    def cores(self) -> int: ...
-
-    @property
-    def lanes(self) -> int: ...
-
-    @property
-    def probes(self) -> int: ...
-
-    @property
-    def core(self) -> str: ...
-
-    @property
-    def tables(self) -> bool: ...
-
-    @property
-    def region_counters(self) -> bool: ...
-
-    @property
-    def stage_counters(self) -> bool: ...
-
-    @property
-    def sources(self) -> int: ...
-
-    @property
-    def fault_timeout(self) -> int: ...
-
-    @property
-    def queue(self) -> int: ...
-
-    @property
-    def root_width(self) -> int: ...
-
-    @property
-    def row_bits(self) -> int: ...
-
-    @property
-    def capacity(self) -> int | None: ...
-
-    @property
-    def block(self) -> int: ...
-
-    @property
-    def threshold(self) -> int: ...
-
-    @property
-    def expire(self) -> str: ...
-
-    @property
-    def merger(self) -> str: ...
-
-
-class Tests(Protocol):
-    """The part of a configuration (`splitjoin.circuit.wire.Configuration`) that decides on datapaths."""
-
-    @property
-    def keys_r(self) -> tuple[int, ...]: ...
-
-    @property
-    def keys_s(self) -> tuple[int, ...]: ...
-
-    @property
-    def tests(self) -> tuple[tuple[int, int], ...]: ...
-
-    @property
-    def sums(self) -> Sized: ...
-
-    @property
-    def formula(self) -> object: ...
+#: The parameters of a circuit, or a whole configuration. They are declared with the names of the architectures, so that
+#: this module can import the classes of neither.
+Parameters = Any
+#: Parameter → the values that it may have, and these in words, with the reason.
+Only = Mapping[str, tuple[tuple[object, ...], str]]
 
 
 class Architecture(ABC):
@@ -102,6 +35,7 @@ class Architecture(ABC):
         counters: The counters that it has; all others read 0.
         orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
         expires, mergers: The values of the parameters ``expire`` and ``merger``.
+        only: Further parameters of which it has not all values.
         moves: True if tuples move between cores, so that no core has tuples of its own to be masked.
         stages: True if it takes the parameter ``stage_counters``.
         isolates: True if it can leave out a core that stands still (parameter ``fault_timeout``).
@@ -124,6 +58,7 @@ class Architecture(ABC):
     orders: tuple[str, ...] = ("none", "outer", "inner", "total")
     expires: tuple[str, ...] = ("opposite",)
     mergers: tuple[str, ...] = ("ready",)
+    only: ClassVar[Only] = {}
     baseline: bool = False
     moves: bool = False
     later_probes: bool = True
@@ -147,6 +82,9 @@ class Architecture(ABC):
             check(f"{name} with stage_counters", value, value == must or not parameters.stage_counters, str(must))
         check(f"merger of {self.title}", parameters.merger, parameters.merger in self.mergers,
               " or ".join(self.mergers))
+        for name, (values, words) in self.only.items():
+            value = getattr(parameters, name)
+            check(f"{name} of {self.title}", value, value in values, words)
         if parameters.fault_timeout:
             check(f"fault_timeout of {self.title}", parameters.fault_timeout, self.isolates,
                   "0, as it has no cores that the others can do without")
@@ -177,7 +115,7 @@ class Architecture(ABC):
                                    f"Verilog alone, and {use} is neither; use device='sim', device='pysim' or "
                                    f"`splitjoin verilog`")
 
-    def datapaths(self, config: Tests) -> tuple[str, ...]:
+    def datapaths(self, config: Parameters) -> tuple[str, ...]:
         """The streams for whose stored tuples a core has a datapath."""
         return ("r", "s")
 
@@ -189,6 +127,11 @@ class Architecture(ABC):
         return importlib.import_module(f"{type(self).__module__}.predictions")
 
 
+#: Of architectures whose cores scan, and have neither tables nor counters of regions.
+_SCANS: Only = {"core": (("auto", "scan"), "auto or scan"), "tables": ((False,), "False, as it has none"),
+                "region_counters": ((False,), "False, as it has none")}
+
+
 class MovingArchitecture(Architecture):
     """A baseline in which tuples move between cores that scan: none of them can be masked, as none has tuples of its
     own.
@@ -197,33 +140,14 @@ class MovingArchitecture(Architecture):
     sequential, folds = False, False
     baseline, moves = True, True
     flow = "passing"
-
-    def check_parameters(self, parameters: Parameters) -> None:
-        super().check_parameters(parameters)
-        check(f"core of {self.title}", parameters.core, parameters.core in ("auto", "scan"), "auto or scan")
-        for name in ("tables", "region_counters"):
-            value = getattr(parameters, name)
-            check(f"{name} of {self.title}", value, not value, "False, as it has none")
-        for name, must in (("queue", 0), ("root_width", 1), ("row_bits", 32)):
-            check(f"{name} of {self.title}", getattr(parameters, name), getattr(parameters, name) == must, str(must))
+    only: ClassVar[Only] = {**_SCANS, "queue": ((0,), "0"), "root_width": ((1,), "1"), "row_bits": ((32,), "32")}
 
 
 class SequentialArchitecture(Architecture):
     """An architecture that processes a tuple at a time: one core that scans, with one lane and one probe."""
 
     cores, sequential, folds = 1, True, False
-
-    def check_parameters(self, parameters: Parameters) -> None:
-        super().check_parameters(parameters)
-        for name in ("cores", "lanes", "probes"):
-            value = getattr(parameters, name)
-            check(f"{name} of {self.title}", value, value == 1, "1")
-        check(f"core of {self.title}", parameters.core, parameters.core in ("auto", "scan"), "auto or scan")
-        for name in ("tables", "region_counters"):
-            value = getattr(parameters, name)
-            check(f"{name} of {self.title}", value, not value, "False, as it has none")
-        check(f"sources of {self.title}", parameters.sources, parameters.sources == 1, "1")
-        check(f"queue of {self.title}", parameters.queue, parameters.queue == 0,
-              "0, as it processes a tuple at a time")
-        check(f"root_width of {self.title}", parameters.root_width, parameters.root_width == 1,
-              "1, as it compares one pair a cycle")
+    only: ClassVar[Only] = {
+        **dict.fromkeys(("cores", "lanes", "probes", "sources"), ((1,), "1")), **_SCANS,
+        "queue": ((0,), "0, as it processes a tuple at a time"),
+        "root_width": ((1,), "1, as it compares one pair a cycle")}

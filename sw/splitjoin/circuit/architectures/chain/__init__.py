@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from splitjoin.base.errors import check
+from typing import ClassVar
 
-from ..architecture import Architecture, Parameters
+from ..architecture import Architecture, Only
 
 __all__ = ["Chain"]
 
@@ -19,8 +19,4 @@ class Chain(Architecture):
     stages = True
     baseline = True
     flow = "chain"
-
-    def check_parameters(self, parameters: Parameters) -> None:
-        super().check_parameters(parameters)
-        check(f"root_width of {self.title}", parameters.root_width, parameters.root_width == 1,
-              "1, as its last merger gives one result a cycle")
+    only: ClassVar[Only] = {"root_width": ((1,), "1, as its last merger gives one result a cycle")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..architecture import SequentialArchitecture, Tests
+from ..architecture import Parameters, SequentialArchitecture
 
 __all__ = ["Small"]
 
@@ -14,7 +14,7 @@ class Small(SequentialArchitecture):
     component = "splitjoin_hw.small.top", "SmallTop"
     counters = ("tuples_r", "tuples_s")  # in 32 bits
 
-    def datapaths(self, config: Tests) -> tuple[str, ...]:
+    def datapaths(self, config: Parameters) -> tuple[str, ...]:
         """One datapath serves both streams where the condition is the same from both sides."""
         computed = config.sums or config.formula is not None
         same = config.keys_r == config.keys_s and all(r == s for r, s in config.tests) and not computed
