@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,13 +95,8 @@ def pack(record: Record, fields: dict[str, Codes | int], n: int, words: int | No
         if name not in fields:
             continue
         value = np.broadcast_to(np.asarray(fields[name], np.uint64), n)
-        done = 0
-        while done < width:
-            word, bit = divmod(at + done, WORD_BITS)
-            take = min(WORD_BITS - bit, width - done)
-            part = (value >> np.uint64(done)) & np.uint64((1 << take) - 1)
-            out[:, word] |= (part << np.uint64(bit)).astype(np.uint32)
-            done += take
+        for word, bit, done, mask in _bit_runs(at, width):
+            out[:, word] |= (((value >> done) & mask) << bit).astype(np.uint32)
     return out
 
 
@@ -108,16 +104,22 @@ def unpack(record: Record, words: Words) -> dict[str, Codes]:
     """The fields of records: name → uint64 (n,)."""
     out = {}
     for name, (at, width) in record.offsets().items():
-        value = np.zeros(len(words), np.uint64)
-        done = 0
-        while done < width:
-            word, bit = divmod(at + done, WORD_BITS)
-            take = min(WORD_BITS - bit, width - done)
-            part = (words[:, word].astype(np.uint64) >> np.uint64(bit)) & np.uint64((1 << take) - 1)
-            value |= part << np.uint64(done)
-            done += take
-        out[name] = value
+        out[name] = value = np.zeros(len(words), np.uint64)
+        for word, bit, done, mask in _bit_runs(at, width):
+            value |= ((words[:, word].astype(np.uint64) >> bit) & mask) << done
     return out
+
+
+def _bit_runs(at: int, width: int) -> Iterator[tuple[int, np.uint64, np.uint64, np.uint64]]:
+    """Of a field of ``width`` bits from bit ``at`` on, its part in each word: the word, the part's first bit in it and
+    in the field, and a mask of as many bits.
+    """
+    done = 0
+    while done < width:
+        word, bit = divmod(at + done, WORD_BITS)
+        take = min(WORD_BITS - bit, width - done)
+        yield word, np.uint64(bit), np.uint64(done), np.uint64((1 << take) - 1)
+        done += take
 
 
 class Encoder:

@@ -86,6 +86,19 @@ def _switch(initial: Any = False, /, **declaration: Any) -> Any:
                       **declaration)
 
 
+def _number(initial: Any, low: int, high: int, /, **declaration: Any) -> Any:
+    """A whole number from ``low`` to ``high``."""
+    return _parameter(initial, **{"holds": lambda value: within(value, low, high), "must": f"{low} to {high}",
+                                  "default": str(initial), **declaration})
+
+
+def _choice(initial: str, values: tuple[str, ...], /, **declaration: Any) -> Any:
+    """One of ``values``."""
+    must = " or ".join(values) if len(values) == 2 else f"one of {', '.join(values)}"
+    return _parameter(initial, **{"holds": lambda value: value in values, "must": must, "parse": str,
+                                  "choices": values, "default": initial, **declaration})
+
+
 def _power_of_two(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and within(value, low, high) and value & (value - 1) == 0
 
@@ -150,36 +163,33 @@ class BuildParameters:
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
 
-    cores: int = _parameter(_UNSET, holds=lambda n: within(n, 1, 1024), must="1 to 1024", unit="cores", metavar="K",
-                            help="join cores", default="4; of a small circuit 1", tunable=True)
+    cores: int = _number(_UNSET, 1, 1024, unit="cores", metavar="K", help="join cores",
+                         default="4; of a small circuit 1", tunable=True)
     capacity: int | None = _parameter(
         None, holds=lambda n: n is None or _power_of_two(n, 2, 2**24), must="a power of two from 2 to 65536",
         unit="tuples of one stream", metavar="N", help="tuples of one stream that a core holds, a power of two",
         default="what the windows need")
-    fanout: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="children", metavar="B",
-                             help="children of a distribution-tree node", default="2")
-    fanin: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="inputs", metavar="C",
-                            help="inputs of a merger", default="2")
+    fanout: int = _number(2, 2, 16, unit="children", metavar="B", help="children of a distribution-tree node")
+    fanin: int = _number(2, 2, 16, unit="inputs", metavar="C", help="inputs of a merger")
     lanes: int = _parameter(1, holds=lambda n: _power_of_two(n, 1, 8), must="1, 2, 4 or 8", unit="tuples a cycle",
                             metavar="L", default="1", tunable=True,
                             help="stored tuples that a core reads in a cycle, of each stream: 1, 2, 4 or 8")
-    probes: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="probes", metavar="P",
-                             help="tuples that a core compares each of them with", default="1", tunable=True)
-    core: str = _parameter("auto", holds=lambda kind: kind in CORE_KINDS, must=f"one of {', '.join(CORE_KINDS)}",
-                           metavar="KIND", choices=CORE_KINDS, parse=str, tunable=True, default="auto",
-                           help=f"how cores find what a tuple matches: {', '.join(KINDS)}, or auto: what suits")
+    probes: int = _number(1, 1, 16, unit="probes", metavar="P", tunable=True,
+                          help="tuples that a core compares each of them with")
+    core: str = _choice("auto", CORE_KINDS, metavar="KIND", tunable=True,
+                        help=f"how cores find what a tuple matches: {', '.join(KINDS)}, or auto: what suits")
     queue: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 16, 512),
                             must="0 or a power of two from 16 to 512", unit="records", metavar="N", default="0",
                             tunable=True, help="records that can wait ahead of each region of a core, so that streams "
                             "may arrive at random or in bursts: a power of two from 16 to 512, or 0")
     region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
-    fault_timeout: int = _parameter(
-        0, holds=lambda n: within(n, 0, 2**20), must="0 to 1048576", unit="cycles", metavar="N", default="0, for never",
+    fault_timeout: int = _number(
+        0, 0, 2**20, unit="cycles", metavar="N", default="0, for never",
         help="leave out a core that stands still for N cycles with work to do, and go on with the others")
     tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
                                 "with many lanes and probes", tunable=True)
-    row_bits: int = _parameter(32, holds=lambda n: within(n, 8, 32), must="8 to 32", unit="bits", metavar="BITS",
-                               default="32", help="width of row ids in results on the way to the host, 8 to 32")
+    row_bits: int = _number(32, 8, 32, unit="bits", metavar="BITS",
+                            help="width of row ids in results on the way to the host, 8 to 32")
     root_width: int = _parameter(1, holds=lambda n: within(n, 1, 4) and n != 3, must="1, 2 or 4",
                                  unit="results a cycle", metavar="W", default="1",
                                  help="results that can leave in a cycle, through AXI or in simulation: 1, 2 or 4")
@@ -189,25 +199,20 @@ class BuildParameters:
         _UNSET, holds=lambda name: name in tuple(ARCHITECTURES), must=f"one of {', '.join(ARCHITECTURES)}",
         metavar="NAME", choices=_ARCHITECTURES, parse=str, default="small with --small, else splitjoin",
         help=f"how the circuit is organized: {' or '.join(_ARCHITECTURES)}")
-    expire: str = _parameter("opposite", holds=lambda name: name in EXPIRE, must=" or ".join(EXPIRE), parse=str,
-                             metavar="WINDOW", choices=EXPIRE, default="opposite", baseline=True,
-                             help="of kang, which window expires when a tuple arrives: opposite or own")
-    merger: str = _parameter("ready", holds=lambda name: name in MERGER, must=" or ".join(MERGER), parse=str,
-                             metavar="ORDER", choices=MERGER, default="ready", baseline=True,
-                             help="in which order mergers visit their inputs: ready or fixed")
-    block: int = _parameter(1, holds=lambda n: within(n, 1, 64), must="1 to 64", unit="tuples", metavar="N",
-                            default="1", baseline=True, help="of cascade, tuples that a core sends on together")
-    threshold: int = _parameter(1, holds=lambda n: within(n, 1, 65536), must="1 to 65536", unit="tuples", metavar="N",
-                                default="1", baseline=True,
-                                help="of cascade, difference of loads from which on a core sends tuples on")
-    sources: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="sources", metavar="N",
-                              default="1", baseline=True,
-                              help="streams of records, each in arrival order, that a gate in the circuit merges by "
-                                   "event time, 1 to 16; without testbenches and IP-XACT")
-    memory: str = _parameter("bram", holds=lambda name: name in MEMORY, must=" or ".join(MEMORY), parse=str,
-                             metavar="WHERE", choices=MEMORY, default="bram", baseline=True,
-                             help="where windows lie: bram, or axi: memory behind an AXI4 master, for one core of kind "
-                                  "hash or bucket")
+    expire: str = _choice("opposite", EXPIRE, metavar="WINDOW", baseline=True,
+                          help="of kang, which window expires when a tuple arrives: opposite or own")
+    merger: str = _choice("ready", MERGER, metavar="ORDER", baseline=True,
+                          help="in which order mergers visit their inputs: ready or fixed")
+    block: int = _number(1, 1, 64, unit="tuples", metavar="N", baseline=True,
+                         help="of cascade, tuples that a core sends on together")
+    threshold: int = _number(1, 1, 65536, unit="tuples", metavar="N", baseline=True,
+                             help="of cascade, difference of loads from which on a core sends tuples on")
+    sources: int = _number(1, 1, 16, unit="sources", metavar="N", baseline=True,
+                           help="streams of records, each in arrival order, that a gate in the circuit merges by event "
+                                "time, 1 to 16; without testbenches and IP-XACT")
+    memory: str = _choice("bram", MEMORY, metavar="WHERE", baseline=True,
+                          help="where windows lie: bram, or axi: memory behind an AXI4 master, for one core of kind "
+                               "hash or bucket")
     contexts: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 2, 64),
                                must="0 or a power of two from 2 to 64", unit="probes", metavar="K", baseline=True,
                                default="16", help="probes that a region follows at once in external memory")
@@ -297,13 +302,11 @@ class CircuitParameters(BuildParameters):
     clock: float | None = _parameter(
         None, holds=_is_clock, must="a number of MHz above 0", unit="MHz", metavar="MHZ", parse=float,
         help="clock that comparing gets registers for, on ECP5", default="as few registers as there can be")
-    fold: str = _parameter("auto", holds=lambda value: value in FOLD, must=f"one of {', '.join(FOLD)}",
-                           metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
-                           help="whether cores fold aggregates themselves, and give only those pairs that decide "
-                                "semi, anti and as-of joins")
-    verify: str = _parameter(
-        "auto", holds=lambda value: value in VERIFY, must=f"one of {', '.join(VERIFY)}", metavar="WHERE",
-        choices=VERIFY, parse=str, default="auto: in the cores where they can",
+    fold: str = _choice("auto", FOLD, metavar="WHEN", default="auto: where they can",
+                        help="whether cores fold aggregates themselves, and give only those pairs that decide semi, "
+                             "anti and as-of joins")
+    verify: str = _choice(
+        "auto", VERIFY, metavar="WHERE", default="auto: in the cores where they can",
         help="where what no test decides is decided: in the cores for each pair, or on the host for candidates")
 
 

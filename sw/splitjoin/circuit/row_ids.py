@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, STAR, Items
 
@@ -20,23 +21,18 @@ class ProbeSides:
     """
 
     def __init__(self) -> None:
-        self._before = np.empty(0, np.int64)  # per tuple of R the tuples of S before it
-        self._rows = self._pushed = 0
+        self._before = SlidingArray()  # per tuple of R the tuples of S before it
+        self._pushed = 0
 
     def push(self, arrivals: Arrivals) -> None:
         """Note the order of ``arrivals``, which are about to be sent."""
-        of_r = arrivals.stream == 0
-        before = np.cumsum(~of_r, dtype=np.int64)[of_r] + self._pushed
-        if self._rows + len(before) > len(self._before):
-            self._before = np.concatenate([self._before[:self._rows], np.empty(self._rows + 2 * len(before), np.int64)])
-        self._before[self._rows:self._rows + len(before)] = before
-        self._rows += len(before)
-        self._pushed += int((~of_r).sum())
+        self._before.append(arrivals.s_before + self._pushed)
+        self._pushed += len(arrivals.s)
 
     def restore(self, items: Items) -> None:
         """Correct the sides of the pairs in ``items``."""
         pair = items["kind"] == PAIR
-        items["side"][pair] = items["s"][pair] >= self._before[items["r"][pair]]
+        items["side"][pair] = items["s"][pair] >= self._before.values[items["r"][pair]]
 
 
 class _Probes:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.compiled.store import Store
 from splitjoin.engines.device import PAIR, STAR, Items
 from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
 from splitjoin.lang.ir import Col, Expr, columns
@@ -23,49 +24,25 @@ __all__ = ["Verifier"]
 Rows = npt.NDArray[np.int64]
 
 
-class _StoredTuples:
-    """The tuples of one stream that a candidate may still refer to: the residual's columns, and the columns that tell
-    their age. ``slack``: unneeded tuples that may be kept before memory is released.
+class _StoredTuples(Store):
+    """The tuples of one stream that a candidate may still refer to. The arrays: values and validity of each of the
+    residual's columns, ``cols``, then what tells a tuple's age: the tuples of the other stream before it, and its
+    event time, if there are any.
     """
 
     def __init__(self, extent: Extent, cols: list[Col], slack: int):
-        self.extent, self._cols, self._slack = extent, cols, slack
-        self.base = self.end = 0
+        super().__init__(slack)
+        self.extent, self.cols = extent, cols
         self.covered = 0  # rows below are done as probes, as a star has confirmed
-        self._buffers: dict[str, npt.NDArray[Any]] = {}
-
-    def append(self, part: dict[str, npt.NDArray[Any]], n: int) -> None:
-        used = self.end - self.base
-        for name, new in part.items():
-            buffer = self._buffers.setdefault(name, np.empty(0, new.dtype))
-            if used + n > len(buffer):
-                buffer = _grown(buffer[:used], 2 * (used + n))
-            buffer[used:used + n] = new
-            self._buffers[name] = buffer
-        self.end += n
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of all kept tuples, each (end − base,)."""
-        return {name: buffer[:self.end - self.base] for name, buffer in self._buffers.items()}
-
-    def trim(self, first: int) -> None:
-        """Release the rows below ``first`` when they are worth a copy."""
-        if first - self.base > max(self._slack, self.end - first):
-            # Copies, as a view would keep the whole array alive.
-            self._buffers = {name: _grown(a[first - self.base:], 0) for name, a in self.arrays().items()}
-            self.base = first
 
     def take(self, rows: Rows) -> dict[Col, Vector]:
         """The residual's columns of ``rows``."""
-        arrays, index = self.arrays(), rows - self.base
-        return {c: Vector(arrays[f"v{n}"][index], arrays[f"n{n}"][index]) for n, c in enumerate(self._cols)}
+        arrays, index = self.arrays, rows - self.base
+        return {c: Vector(arrays[2 * n][index], arrays[2 * n + 1][index]) for n, c in enumerate(self.cols)}
 
-
-def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    """A copy of ``array`` with room for ``room`` elements, and at least for its own."""
-    out = np.empty(max(room, len(array)), array.dtype)
-    out[:len(array)] = array
-    return out
+    def ages(self) -> list[npt.NDArray[Any]]:
+        """The arrays that tell ages."""
+        return self.arrays[2 * len(self.cols):]
 
 
 class Verifier:
@@ -82,8 +59,8 @@ class Verifier:
         released.
         """
         self._residual, self._order, self._keeps, self._batch = residual, query.order, keeps, batch
-        self._cols = {side: [c for c in columns(residual) if c.side == side] for side in ("r", "s")}
-        self._kept = {side: _StoredTuples(query.window(side), cols, slack) for side, cols in self._cols.items()}
+        self._kept = {side: _StoredTuples(query.window(side), [c for c in columns(residual) if c.side == side], slack)
+                      for side in ("r", "s")}
         self._now: int | None = None
         self.candidates = self.matches = 0
 
@@ -96,15 +73,11 @@ class Verifier:
         """Keep the tuples of ``arrivals``, before the device sees them."""
         before = {side: self._kept[side].end for side in ("r", "s")}
         for number, (side, other) in enumerate((("r", "s"), ("s", "r"))):
-            mine = arrivals.stream == number
-            table = arrivals.table(side)
-            part: dict[str, npt.NDArray[Any]] = {"seen": before[other] + np.cumsum(~mine)[mine]}
-            if arrivals.ts is not None:
-                part["ts"] = arrivals.ts[mine]
-            for n, c in enumerate(self._cols[side]):
-                v = column(table.column(c.name))
-                part |= {f"v{n}": v.values, f"n{n}": v.valid}
-            self._kept[side].append(part, len(table))
+            mine, kept, table = arrivals.stream == number, self._kept[side], arrivals.table(side)
+            read = [column(table.column(c.name)) for c in kept.cols]
+            times = [] if arrivals.ts is None else [arrivals.ts[mine]]
+            kept.append([*(array for v in read for array in (v.values, v.valid)),
+                         before[other] + np.cumsum(~mine)[mine], *times], len(table))
         if arrivals.ts is not None and len(arrivals):
             self._now = int(arrivals.ts[-1])
 
@@ -138,13 +111,11 @@ class Verifier:
         stored = self._kept[side]
         seen, now = stored.end, self._now
         if probes.covered < probes.end:
-            arrays, at = probes.arrays(), probes.covered - probes.base
-            seen = int(arrays["seen"][at])
-            now = int(arrays["ts"][at]) if "ts" in arrays else None
+            seen, now = (*(int(age[probes.covered - probes.base]) for age in probes.ages()), None)[:2]
         first = stored.base
         if stored.extent.rows is not None:
             first = max(first, seen - stored.extent.rows)
         if stored.extent.length is not None and now is not None and stored.end > stored.base:
             least = max(now - stored.extent.length, -(2**63))
-            first = max(first, stored.base + int(np.searchsorted(stored.arrays()["ts"], least)))
+            first = max(first, stored.base + int(np.searchsorted(stored.ages()[1], least)))
         return first
