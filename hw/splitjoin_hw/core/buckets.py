@@ -9,13 +9,13 @@ from functools import reduce
 from operator import xor
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["BucketReach", "Buckets", "CellBuckets", "HashBuckets", "cells_layout"]
+__all__ = ["BucketReach", "Buckets", "CellBuckets", "HashBuckets", "cells_layout", "lowest_due"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,14 @@ class Buckets(ABC):
 def cells_layout(config: Configuration, side: str) -> data.StructLayout:
     """The cells that tuples of stream ``side`` are indexed by, one per test of the index: keys, or cells of keys."""
     return data.StructLayout({f"cell{n}": width for n, width in enumerate(config.kind.index_widths(config, side))})
+
+
+def lowest_due(lookups_due: Value) -> Value:
+    """The number of the first bucket still to be looked up, of up to four."""
+    number: Value = Const(0, 2)
+    for n in reversed(range(len(lookups_due))):
+        number = Mux(lookups_due[n], n, number)
+    return number
 
 
 class HashBuckets(Buckets):

@@ -80,7 +80,7 @@ class IndexComponents(CoreComponents):
     def __init__(self, buckets: Buckets):
         self.buckets = buckets
 
-    def processing(self, config: Configuration, side: str) -> Prober:
+    def processing(self, config: Configuration, side: str) -> Any:
         return Prober(config, side, self.buckets)
 
     def emitter(self, config: Configuration, latency: int) -> StackEmitter:
@@ -99,19 +99,13 @@ class IndexComponents(CoreComponents):
         ]
 
 
-class MemoryComponents(CoreComponents):
+class MemoryComponents(IndexComponents):
     """A `Chaser`, a `StoreUnit` and a `StackEmitter`, for a kind with ``buckets`` and windows in external memory."""
 
     name = "chaser"
 
-    def __init__(self, buckets: Buckets):
-        self.buckets = buckets
-
     def processing(self, config: Configuration, side: str) -> Chaser:
         return Chaser(config, side, self.buckets)
-
-    def emitter(self, config: Configuration, latency: int) -> StackEmitter:
-        return StackEmitter(config, latency=latency)
 
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
                   processing: Any, port: Any) -> None:

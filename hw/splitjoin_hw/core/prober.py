@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
@@ -16,7 +16,7 @@ from ..hls.delays import delay_line
 from ..hls.matcher import Matcher
 from ..network.queue import Queue
 from ..tech.ram import Ram
-from .buckets import Buckets
+from .buckets import Buckets, lowest_due
 from .interfaces import LookupSignature, ProcessingSignature
 from .layouts import batch_layout
 
@@ -108,7 +108,7 @@ class Prober(wiring.Component):
         # Modular, as positions wrap: a tuple may enter the index after ``end`` while look-ups are due.
         m.d.sync += indexed.eq(~(self.known - end)[len(end) - 1])
         m.d.comb += [
-            lookup_select.eq(_lowest(lookups_due)),
+            lookup_select.eq(lowest_due(lookups_due)),
             self.bucket.eq(Cat(Mux(lookup_select[n], above, here) for n, (here, above) in enumerate(reach.parts))),
             self.look.eq(lookup_busy & indexed & ~no_lookup),
             last_lookup.eq(~(lookups_due & (lookups_due - 1)).any()),
@@ -210,14 +210,6 @@ class Prober(wiring.Component):
         token = delay_line(m, "token", Cat(valid, last, group), _READ_LATENCY + self._config.stages)[-1]
         m.d.sync += [self.found_valid.eq(token[:2].any()), self.found.last.eq(token[1]),
                      self.found.group.eq(token[2:]), self.found.hits.eq(matcher.match & token[0])]
-
-
-def _lowest(bits: Signal) -> Value:
-    """The number of the lowest bit that is set, of up to four."""
-    number: Value = Const(0, 2)
-    for n in reversed(range(len(bits))):
-        number = Mux(bits[n], n, number)
-    return number
 
 
 def _inserted(new: Any, before: Value, items: list) -> list[Value]:

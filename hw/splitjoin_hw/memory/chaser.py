@@ -15,7 +15,7 @@ from splitjoin.circuit.memory import HEADS, HIT_LIST, address_bits, first_head, 
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
-from ..core.buckets import Buckets
+from ..core.buckets import Buckets, lowest_due
 from ..core.interfaces import ProcessingSignature
 from ..core.layouts import batch_layout
 from ..hls.delays import Delays
@@ -195,7 +195,7 @@ class Chaser(wiring.Component):
                      second.due.eq(Mux(cause == Cause.START, f.due, s.due)), second.hit.eq(before.offset),
                      second.inside.eq(valid & records & (before.offset < f.count)), f2.eq(f)]
         youngest, some, offset = self._youngest(second.cursors)
-        lookup = _lowest(second.due)
+        lookup = lowest_due(second.due)
         two = self._shares_line(f2, second.due, lookup)
         bucket = self._bucket(f2, lookup)
 
@@ -360,11 +360,3 @@ class _Contexts:
         self.begun, self.finished, self.parked = (Signal(k, name=name) for name in ("begun", "finished", "parked"))
         self.taken = Signal(range(2 * HIT_LIST))
         self.repetition = Repetition(config)
-
-
-def _lowest(bits: Value) -> Value:
-    """The number of the lowest bit that is set, of up to four."""
-    number: Value = Const(0, 2)
-    for n in reversed(range(len(bits))):
-        number = Mux(bits[n], n, number)
-    return number
