@@ -111,7 +111,8 @@ class Verifier:
         stored = self._kept[side]
         seen, now = stored.end, self._now
         if probes.covered < probes.end:
-            seen, now = (*(int(age[probes.covered - probes.base]) for age in probes.ages()), None)[:2]
+            ages = [int(age[probes.covered - probes.base]) for age in probes.ages()]
+            seen, now = ages[0], ages[1] if len(ages) > 1 else None
         first = stored.base
         if stored.extent.rows is not None:
             first = max(first, seen - stored.extent.rows)
