@@ -68,7 +68,7 @@ def test_each_planted_fault_is_still_a_change_of_the_code() -> None:
     finders = {file: finders_of(ROOT, file) for file in {one.file for one in found.values()}}
     assert all(finders.values())
     assert "tests/simulation/test_simulation.py" in finders["sw/splitjoin/sessions/shared/scan.py"]
-    assert finders["sw/splitjoin/sessions/gate/unordered.py"][0] == "tests/sw/sessions/test_unordered.py"
+    assert finders["sw/splitjoin/sessions/gate/gate.py"][0] == "tests/sw/sessions/gate/test_gate.py"
 
 
 def test_a_fault_is_found_or_survives() -> None:

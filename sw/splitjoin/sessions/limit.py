@@ -1,17 +1,23 @@
-"""`Limit`: the bounds of a session; and with what else its pipeline is opened."""
+"""`Limit`: the bounds of a session; and with what else its gate and its pipeline are opened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, plural
+from splitjoin.lang.schema import SIDES
+from splitjoin.rows.device_times import is_unordered
 
 from .faults import CoreFaults
+from .gate import ScaleGate, SourceGate, UnorderedGate
 from .results import ResultQueue
+from .schemas import SessionSchemas
 from .shedding import Shedding
 
-__all__ = ["Limit", "PipelineOptions"]
+__all__ = ["GateOptions", "Limit", "PipelineOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +90,30 @@ class PipelineOptions:
     punctuation: bool = False
     faults: CoreFaults = field(default_factory=CoreFaults)
     shedding: Shedding | None = None
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """When tuples are late, and for whom nobody waits; the attributes are arguments of `ScaleGate`."""
+
+    lateness: Any = None
+    watermark: str | None = None
+    idle: Any = None
+    clock: Callable[[], float] = threads.monotonic
+    keep_late: int = 1 << 16
+
+    def opened(self, schemas: SessionSchemas) -> SourceGate:
+        """The gate of a session's streams. Raises `InputError` for options that need a time column."""
+        r, s, query = schemas.streams["r"], schemas.streams["s"], schemas.query
+        if query.time is not None:
+            options = {**vars(self), "time": query.time, "columns": schemas.kept}
+            if is_unordered(query, early=schemas.early):
+                lengths = {side: query.narrowed.window(side).length or 0 for side in SIDES}
+                return UnorderedGate(r, s, lengths=None if schemas.early else lengths,
+                                     sorts_s=query.kind.is_asof or bool(query.aggregates), **options)
+            return ScaleGate(r, s, **options)
+        for name, value in ("a lateness", self.lateness), ("a watermark", self.watermark), ("idle", self.idle):
+            if value is not None:
+                raise InputError(f"{name} needs a query with a time column; without one, tuples arrive as they are "
+                                 f"pushed")
+        return SourceGate(r, s, columns=schemas.kept, keep_late=self.keep_late)

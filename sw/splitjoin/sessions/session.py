@@ -20,8 +20,7 @@ from .faults import CoreFaults, OnFault
 from .feeding import FeedingSession
 from .gate import Shed, SourceGate, Watermark
 from .gate.times import Idle, Lateness, time_value
-from .gate_choice import GateOptions
-from .limit import Limit, PipelineOptions
+from .limit import GateOptions, Limit, PipelineOptions
 from .pipeline import Pipeline
 from .reading import ReadingSession
 from .schemas import SessionSchemas

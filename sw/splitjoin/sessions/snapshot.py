@@ -29,7 +29,7 @@ from splitjoin.lang.windows import Extent
 from splitjoin.rows.changes import Changes
 
 from .envelope import Envelope, damaged, ipc_bytes
-from .gate import GateState, SourceState
+from .gate import GateState
 from .results import ResultQueue
 from .retained import RetainedState, RetainedWindows
 from .schemas import SessionSchemas
@@ -87,30 +87,10 @@ class Snapshot:
         arrivals, progress = list(ready), progress or DeviceProgress()
         # The layout calls what is ready "inbox", how many S precede each R "seen", and the row ids of S "stored" where
         # they are not adjacent.
-        blobs: dict[str, bytes] = {}
-        header: dict[str, Any] = {
-            "about": identity, "default": gate.default, "frontier": gate.frontier,
-            "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
-            "ended": progress.ended, "restarts": progress.restarts, "total": results.total,
-            "settled": progress.settled, "first": {},
-            "live": windows.first_live,
-            "windows": [[query.window(side).rows, query.window(side).length] for side in SIDES],
-            "changes": (changes or Changes()).state(), "sources": {}, "late": {}, "shed": {},
-        }
+        blobs = {name: ipc_bytes(table) for name, table in gate.tables.items()}
         for side in SIDES:
             table = windows.streams[side].table()
-            header["first"][side] = windows.streams[side].first
             blobs[f"retained_{side}"] = ipc_bytes(table)
-            header["sources"][side] = [[s.highest, s.promise, s.closed, s.idle, s.was_idle, s.silent]
-                                       for s in gate.sources[side]]
-            for index, source in enumerate(gate.sources[side]):
-                blobs[f"waiting_{side}_{index}"] = ipc_bytes(source.waiting)
-            count, forgotten, late = gate.late[side]
-            header["late"][side] = [count, forgotten]
-            blobs[f"late_{side}"] = ipc_bytes(late)
-            count, forgotten, shed = gate.shed.get(side, (0, 0, late.slice(0, 0)))
-            header["shed"][side] = [count, forgotten]
-            blobs[f"shed_{side}"] = ipc_bytes(shed)
             blobs[f"inbox_{side}"] = ipc_bytes(pa.concat_tables([table.slice(0, 0),
                                                                  *(a.table(side) for a in arrivals)]))
         blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
@@ -121,7 +101,13 @@ class Snapshot:
         batches, items = results.peek()
         blobs["rows"] = ipc_bytes(pa.Table.from_batches(batches, results.schema))
         blobs["items"] = items.tobytes()
-        return cls(header, blobs)
+        return cls({
+            "about": identity, **gate.values, "now": windows.now, "ended": progress.ended,
+            "restarts": progress.restarts, "total": results.total, "settled": progress.settled,
+            "first": {side: windows.streams[side].first for side in SIDES}, "live": windows.first_live,
+            "windows": [[query.window(side).rows, query.window(side).length] for side in SIDES],
+            "changes": (changes or Changes()).state(),
+        }, blobs)
 
     def to_bytes(self) -> bytes:
         """The snapshot in its layout."""
@@ -214,17 +200,8 @@ class Snapshot:
 
     def gate(self) -> GateState:
         """The gate's state."""
-        frontier = self.header["frontier"]
-        return GateState(
-            None if frontier is None else (frontier[0], (frontier[1][0], frontier[1][1])), self.header["finished"],
-            {side: [SourceState(highest, promise, closed, idle, was_idle, silent, self._table(f"waiting_{side}_{n}"))
-                    for n, (highest, promise, closed, idle, was_idle, silent) in enumerate(
-                        self.header["sources"][side])] for side in SIDES},
-            {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
-            {side: None if passed is None else (passed[0], passed[1])
-             for side, passed in self.header["passed"].items()}, self.header["silent"],
-            {side: (*self.header["shed"][side], self._table(f"shed_{side}")) for side in SIDES},
-            self.header["default"])
+        return GateState(dict(self.header), {name: self._table(name) for name in self.blobs
+                                             if name.startswith(("waiting_", "late_", "shed_"))})
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
         """The retained rows of both streams."""
@@ -307,62 +284,59 @@ def _digest(header: Mapping[str, Any]) -> str:
 
 def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
     """Raise `SnapshotError` unless ``header`` has the fields of a header, and its blobs have ``nbytes`` together."""
-    def sides(name: str, holds: Callable[[Any], bool]) -> bool:
-        value = header.get(name)
-        return isinstance(value, dict) and set(value) == set(SIDES) and all(map(holds, value.values()))
-
-    def time(value: Any) -> bool:
-        return value is None or _is_int(value, -(2**63))
-
-    def mark(value: Any) -> bool:
-        """True for how far something has got: lateness and heartbeats lead beyond the times that tuples can have."""
-        return value is None or type(value) is int
-
-    def source(value: Any) -> bool:
-        return (isinstance(value, list) and len(value) == 6 and time(value[0]) and mark(value[1])
-                and all(type(flag) is bool for flag in value[2:5]) and type(value[5]) is float)
-
-    def counts(value: Any) -> bool:
-        return isinstance(value, list) and len(value) == 2 and all(map(_is_int, value))
-
-    def place(value: Any) -> bool:
-        return value is None or (isinstance(value, list) and len(value) == 2 and type(value[0]) is int
-                                 and counts(value[1]) and value[1][0] <= len(SIDES))
-
-    def reached(value: Any) -> bool:
-        return value is None or (isinstance(value, list) and len(value) == 2 and type(value[0]) is int
-                                 and _is_int(value[1]))
-
-    def window(value: Any) -> bool:
-        return isinstance(value, list) and len(value) == 2 and all(
-            one is None or (type(one) is int and one >= least) for one, least in zip(value, (1, 0), strict=True))
-
-    about, default, blobs = header.get("about"), header.get("default"), header.get("blobs")
-    windows = header.get("windows")
-    wrong = [name for name, right in {
-        "about": isinstance(about, dict) and all(isinstance(value, str) for value in about.values()),
-        "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
-        "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
-        "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
-        "now": sides("now", mark), "passed": sides("passed", reached), "silent": type(header.get("silent")) is float,
-        "ended": type(header.get("ended")) is bool,
-        "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
-        "settled": counts(header.get("settled")), "live": counts(header.get("live")),
-        "first": sides("first", _is_int), "late": sides("late", counts),
-        "shed": sides("shed", counts), "changes": isinstance(header.get("changes"), dict),
-        "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
-        "windows": isinstance(windows, list) and len(windows) == len(SIDES) and all(map(window, windows)),
-    }.items() if not right]
+    wrong = [name for name, shape in _SHAPES.items() if not _has_shape(header.get(name, ...), shape)]
     if not wrong:
-        assert isinstance(default, dict) and isinstance(blobs, dict)
-        waiting = {f"waiting_{side}_{n}" for side in SIDES for n in range(len(header["sources"][side]))}
-        if {name for name in blobs if not name.startswith("kind_")} != _BLOBS | waiting:
+        blobs, sources = header["blobs"], header["sources"]
+        waiting = {f"waiting_{side}_{n}" for side in SIDES for n in range(len(sources[side]))}
+        if sum(blobs.values()) != nbytes or {name for name in blobs if not name.startswith("kind_")} != (
+                _BLOBS | waiting):
             wrong = ["blobs"]
-        elif any(index >= len(header["sources"][side]) for side, index in default.items()):
+        elif any(index >= len(sources.get(side, ())) for side, index in header["default"].items()):
             wrong = ["default"]
     if wrong:
         raise damaged(f"the field {wrong[0]} of its header is none that a session writes")
 
 
+def _has_shape(value: Any, shape: Any) -> bool:
+    """True if ``value`` passes the function ``shape``, or is an object or a list of values that have the shapes in it,
+    which stand by name or by place; one set of shapes is that of each value of an object, one list that of each item.
+    """
+    if callable(shape):
+        return bool(shape(value))
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and (... in shape or set(value) == set(shape)) and all(
+            _has_shape(one, shape.get(name, shape.get(...))) for name, one in value.items())
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_has_shape(one, shape[0]) for one in value)
+    return isinstance(value, list) and len(value) == len(shape) and all(map(_has_shape, value, shape))
+
+
+def _or_none(shape: Any) -> Callable[[Any], bool]:
+    return lambda value: value is None or _has_shape(value, shape)
+
+
 def _is_int(value: Any, least: int = 0) -> bool:
     return type(value) is int and least <= value < 2**63
+
+
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind
+
+
+#: How far something has got: lateness and heartbeats lead beyond the times that tuples can have.
+_MARK = _or_none(_is(int))
+_SHAPES: dict[str, Any] = {
+    "about": {...: _is(str)},
+    "sources": {side: [(_or_none(lambda value: _is_int(value, -(2**63))), _MARK, _is(bool), _is(bool), _is(bool),
+                        _is(float))] for side in SIDES},
+    "default": {...: _is_int},
+    "frontier": _or_none((_is(int), (lambda value: _is_int(value) and value <= len(SIDES), _is_int))),
+    "finished": dict.fromkeys(SIDES, _is(bool)), "now": dict.fromkeys(SIDES, _MARK),
+    "passed": dict.fromkeys(SIDES, _or_none((_is(int), _is_int))), "silent": _is(float), "ended": _is(bool),
+    "restarts": _is_int, "total": _is_int, "settled": (_is_int, _is_int), "live": (_is_int, _is_int),
+    "first": dict.fromkeys(SIDES, _is_int), "late": dict.fromkeys(SIDES, (_is_int, _is_int)),
+    "shed": dict.fromkeys(SIDES, (_is_int, _is_int)), "changes": lambda value: isinstance(value, dict),
+    "blobs": {...: _is_int},
+    "windows": ((_or_none(lambda value: _is(int)(value) and value >= 1),
+                 _or_none(lambda value: _is(int)(value) and value >= 0)),) * len(SIDES),
+}

@@ -150,7 +150,7 @@ def test_every_change_of_a_header_is_refused(more: Any) -> None:
      "results of 9 and 0 probes cannot be there, as 0 and 0 tuples arrived"),
     (lambda header: header["blobs"].update(retained_r=header["blobs"]["retained_r"] + 8,
                                            retained_s=header["blobs"]["retained_s"] - 8),
-     "its table waiting_r_0 cannot be read ("),
+     "its table inbox_r cannot be read ("),
 ])
 def test_headers_that_no_session_writes(change: Any, message: str) -> None:
     with splitjoin.open(query(), "golden") as session, pytest.raises(SnapshotError) as caught:

@@ -5,31 +5,12 @@ disjoint-parallel and skew-resilient stream join", section IV.A); semantics, sec
 and their order, without ties.
 """
 
-from .gate import ScaleGate
+from .gate import ScaleGate, UnorderedGate
 from .lateness import LatenessRule, Watermark
-from .push_order import PushOrder
 from .readers import Columns, GateReader, ReadySequence
-from .ready_gate import ReadyGate
-from .source import GateState, Shed, Source, SourceState, check_side
+from .ready_gate import GateState, ReadyGate
+from .source import Shed, Source, SourceQueue, check_side
 from .source_gate import SourceGate
-from .source_queue import SourceQueue
-from .unordered import UnorderedGate
 
-__all__ = [
-           "Columns",
-           "GateReader",
-           "GateState",
-           "LatenessRule",
-           "PushOrder",
-           "ReadyGate",
-           "ReadySequence",
-           "ScaleGate",
-           "Shed",
-           "Source",
-           "SourceGate",
-           "SourceQueue",
-           "SourceState",
-           "UnorderedGate",
-           "Watermark",
-           "check_side",
-]
+__all__ = ["Columns", "GateReader", "GateState", "LatenessRule", "ReadyGate", "ReadySequence", "ScaleGate", "Shed",
+           "Source", "SourceGate", "SourceQueue", "UnorderedGate", "Watermark", "check_side"]

@@ -1,4 +1,6 @@
-"""`ScaleGate`: merges the tuples of time-sorted sources into arrival order."""
+"""`ScaleGate`: merges the tuples of time-sorted sources into arrival order; `UnorderedGate`, for queries whose results
+have no order, lets them through as soon as they may be in a pair.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,25 @@ from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
 from splitjoin.engines.merging import merged_slices
 from splitjoin.lang.layouts import take_rows
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
 
 from .lateness import LatenessRule, later
 from .readers import GateReader, ReadySequence
-from .source import GateState, Shed, Source
+from .ready_gate import GateState
+from .source import Run, Shed, Source, SourceQueue, rises
 from .source_gate import Place, SourceGate
-from .source_queue import Run, SourceQueue, rises
 from .times import to_ticks
 
-__all__ = ["ScaleGate"]
+__all__ = ["ScaleGate", "UnorderedGate"]
 
 #: A rank behind every source.
 _END = (2, 0)
+#: The time that a stream has passed which is finished: no event time to speak of is greater.
 _MAX = 2**63 - 1
+#: Less than any event time.
+_NOTHING = -(2**63) - 1
 
 
 class ScaleGate(SourceGate):
@@ -132,14 +137,9 @@ class ScaleGate(SourceGate):
             if self._stale or self.rule.idle is not None:  # a source may have become idle
                 self._advance()
                 self._stale = False
-            taken: list[tuple[int, Run]] = []
-            for side in SIDES:
-                for index, queue in enumerate(self._queues[side]):
-                    if queue.waiting and self._frontier is not None:
-                        ts, rank = self._frontier
-                        cut = ts if (_number(side), index) <= rank else ts - 1
-                        taken += [(_number(side), run) for run in queue.take(cut)]
-            return self._merge(taken)
+            return self._merge([(SIDES.index(side), run) for side in SIDES
+                                for index, queue in enumerate(self._queues[side]) if queue.waiting
+                                for run in queue.take(self._cut(side, index))])
 
     def restore(self, state: GateState) -> None:
         with self._lock:
@@ -187,12 +187,19 @@ class ScaleGate(SourceGate):
         return [side for side in SIDES if not self._queues[side] and not self._finished[side]
                 and ((limit := idle[side]) is None or self._clock() - self._began < limit)]
 
+    def _cut(self, side: Side, index: int) -> int | None:
+        """The event time up to which tuples of a source are ready; None without end."""
+        if self._frontier is None:
+            return _NOTHING
+        ts, rank = self._frontier
+        return ts - ((SIDES.index(side), index) > rank)
+
     def _floor(self, side: Side, index: int) -> int | None:
         """The least event time that a source of this number may still deliver, as arrival order has got there."""
         if self._frontier is None:
             return None
         ts, rank = self._frontier
-        return ts if (_number(side), index) >= rank else ts + 1
+        return ts + ((SIDES.index(side), index) < rank)
 
     def _is_next(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64]) -> bool:
         """True if the next tuples of a source are in order, and none is late, as most often; found without a limit for
@@ -214,12 +221,13 @@ class ScaleGate(SourceGate):
     def _behind(self) -> tuple[Place | None, list[str]]:
         missing, rule = self._missing(), self.rule
         reached = rule.reached(self._queues, missing)
-        places: list[tuple[int | None, tuple[int, int]]] = [(reached, (_number(side), 0)) for side in missing]
-        waited: list[tuple[int | None, tuple[int, int], str]] = [(None, (_number(side), 0), side) for side in missing]
+        first = [(SIDES.index(side), 0) for side in missing]
+        places: list[tuple[int | None, tuple[int, int]]] = [(reached, rank) for rank in first]
+        waited: list[tuple[int | None, tuple[int, int], str]] = [(None, rank, SIDES[rank[0]]) for rank in first]
         for side in SIDES:
             for index, queue in enumerate(self._queues[side]):
                 if not queue.closed and not queue.idle:
-                    rank = (_number(side), index)
+                    rank = (SIDES.index(side), index)
                     floor = self._floor(side, index)
                     places.append((later(rule.mark(side, queue, reached), floor), rank))
                     if rule.delays[side] is not None:
@@ -235,7 +243,7 @@ class ScaleGate(SourceGate):
 
     def _merge(self, taken: list[tuple[int, Run]]) -> Arrivals:
         """Merge the runs, given by (stream, source, position), into one slice of arrival order."""
-        parts = {side: [run for number, run in taken if number == _number(side)] for side in SIDES}
+        parts = {side: [run for number, run in taken if number == SIDES.index(side)] for side in SIDES}
         tables = {side: pa.concat_tables([run.table for run in runs]) if runs else self._kept[side]
                   for side, runs in parts.items()}
         if not taken:
@@ -274,9 +282,96 @@ class ScaleGate(SourceGate):
                           f"of the batch has {shown(column[row])} {reason}; sort it first, or declare a lateness")
 
 
+class UnorderedGate(ScaleGate):
+    """A `ScaleGate` that does not sort: a tuple is ready once the other stream has delivered one within its window.
+
+    The pairs of RANGE windows depend on their two tuples alone. So a tuple that comes late, but not too late, needs no
+    place among earlier ones. One that is further ahead than the other stream's windows reach waits, as nothing can be
+    with it in a pair yet; so the tuples of a query are never further apart than its windows and what its sources are
+    out of order. The tuples of one `ready` are sorted.
+
+    Args:
+        r, s, options: As of `ScaleGate`.
+        lengths: The lengths in ticks of both streams' windows, which are RANGE windows; None if all tuples are ready as
+            they come, however far ahead.
+        sorts_s: True if the tuples of S become ready in the order of S alone: once no tuple of S that precedes one can
+            still come.
+    """
+
+    in_order = False
+
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, lengths: Mapping[Side, int] | None, sorts_s: bool = False,
+                 **options: Any):
+        super().__init__(r, s, **options)
+        self._lengths = lengths
+        self._sorts_s = sorts_s
+        #: For each stream the event time below which it delivers no more tuples, and the first source that may deliver
+        #: one of that time; None if unknown.
+        self._passed: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        with self._lock:
+            found: dict[Side, int | None] = {}
+            for side, passed in self._passed.items():
+                waiting = [int(run.ts[0]) for queue in self._queues[side] for run in queue.runs]
+                found[side] = None if passed is None else min([passed[0], *waiting])
+            return found
+
+    def state(self) -> GateState:
+        with self._lock:
+            state = super().state()
+            state.values["passed"] = dict(self._passed)
+            return state
+
+    def restore(self, state: GateState) -> None:
+        with self._lock:
+            super().restore(state)
+            self._passed = {side: None if passed is None else (passed[0], passed[1])
+                            for side, passed in state.values["passed"].items()}
+
+    def _advance(self) -> None:
+        """Note how far each stream has got: as far as its own sources that are not idle, or else as the other ones."""
+        super()._advance()
+        reached = self.rule.reached(self._queues, self._missing())
+        marks = {side: [(later(self.rule.mark(side, queue, reached), self._floor(side, index)), index)
+                        for index, queue in enumerate(self._queues[side]) if not queue.closed and not queue.idle]
+                 for side in SIDES}
+        for side in SIDES:
+            mine = [(reached, 0)] if side in self._missing() else marks[side] or [
+                (mark, 0) for mark, _ in marks[other_side(side)]]
+            known = [(mark, index) for mark, index in mine if mark is not None]
+            if self._finished[side]:
+                self._passed[side] = _MAX, 0
+            elif known and len(known) == len(mine):
+                passed = self._passed[side]
+                self._passed[side] = min(known) if passed is None else max(passed, min(known))
+
+    def _floor(self, side: Side, index: int) -> int | None:
+        """The least event time that a source of stream ``side`` may still deliver."""
+        passed = self._passed[side]
+        return None if passed is None else passed[0] + (index < passed[1])
+
+    def _cut(self, side: Side, index: int) -> int | None:
+        """The event time up to which tuples of a source may be in a pair, and in the order of S if that is asked."""
+        cut = self._near(side)
+        if self._sorts_s and side == "s" and not self._finished[side]:
+            passed = self._passed[side]
+            in_order = _NOTHING if passed is None else passed[0] - (index > passed[1])
+            cut = in_order if cut is None else min(cut, in_order)
+        return cut
+
+    def _near(self, side: Side) -> int | None:
+        """The event time up to which tuples of stream ``side`` may be in a pair; None without end."""
+        other = other_side(side)
+        if self._finished[other] or self._lengths is None:
+            return None
+        reached = [t for queue in self._queues[other] for t in (queue.highest, queue.promise) if t is not None]
+        if (passed := self._passed[other]) is not None:
+            reached.append(passed[0])
+        return max(reached) + self._lengths[other] if reached else _NOTHING
+
+
 def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
 
-
-def _number(side: Side) -> int:
-    return R if side == "r" else S

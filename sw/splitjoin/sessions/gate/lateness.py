@@ -13,7 +13,7 @@ from splitjoin.base.errors import InputError, WindowError
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeColumns
 
-from .source_queue import SourceQueue
+from .source import SourceQueue
 from .times import by_side, parse_idle, parse_lateness
 
 __all__ = ["LatenessRule", "Watermark", "later"]

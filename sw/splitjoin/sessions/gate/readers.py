@@ -15,8 +15,7 @@ from splitjoin.base import threads
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side
 
-from .ready_gate import ReadyGate
-from .source import GateState
+from .ready_gate import GateState, ReadyGate
 
 __all__ = ["GateReader", "ReadySequence"]
 
@@ -262,5 +261,5 @@ class GateReader(ReadyGate):
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state``, at the place where this reader is."""
-        if all(state.finished.values()):
+        if all(state.values["finished"].values()):
             self.close()

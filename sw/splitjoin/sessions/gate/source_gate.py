@@ -1,8 +1,7 @@
-"""`SourceGate`: a gate to which any number of sources of both streams deliver."""
+"""`SourceGate`: a gate to which any number of sources of both streams deliver, in the order of the pushes."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,15 +11,14 @@ import pyarrow as pa
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError
-from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.tables.inputs import as_batch
 
-from .late import LateRows
 from .readers import ReadySequence
-from .ready_gate import ReadyGate
-from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
-from .source_queue import SourceQueue
+from .ready_gate import GateState, ReadyGate
+from .source import LateRows, Shed, Source, SourceQueue, check_side, check_unfinished
 
 __all__ = ["Place", "SourceGate"]
 
@@ -31,7 +29,8 @@ Place = tuple[int, tuple[int, int]]
 class SourceGate(ReadyGate):
     """Keeps the sources of streams R and S, with what each has delivered, and the tuples that were late or dropped.
 
-    Several threads may use a gate.
+    Without times, as here, the order of the calls is arrival order, and all tuples are ready at once; `ScaleGate` goes
+    by times. Several threads may use a gate.
 
     Args:
         r: The Arrow schema of stream R.
@@ -43,11 +42,15 @@ class SourceGate(ReadyGate):
         default: The index of each stream's default source, if there is one.
     """
 
-    def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None, keep_late: int):
+    rule: object = "(none)"
+
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None = None,
+                 keep_late: int = 1 << 16):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
         self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
         self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
         self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
+        self._pushed: list[tuple[Side, pa.Table]] = []
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
@@ -100,16 +103,24 @@ class SourceGate(ReadyGate):
                 self.default_source(side)
             return [index for index, queue in enumerate(self._queues[side]) if not queue.closed]
 
-    @abstractmethod
     def deliver(self, side: Side, index: int, data: Any, shed: Shed | None = None) -> None:
         """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this.
 
         ``shed`` says which of so many tuples that are not late to drop, bool (n,), while so many of the stream wait.
         """
+        table = as_batch(data, side, self._schemas[side])
+        with self._lock:
+            self._open_queue(side, index)
+            if shed is not None and len(table):
+                waiting = sum(len(t) for of, t in self._pushed if of == side)
+                table = take_rows(table, self._not_shed(side, table, shed, waiting))
+            self._pushed.append((side, table.select(self._columns[side])))
 
-    @abstractmethod
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect."""
+        """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect. Raises
+        `InputError` without times.
+        """
+        raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
 
     def silence(self, side: Side, index: int) -> None:
         """Let no other source wait for source ``index`` until it speaks; `Source.idle` calls this."""
@@ -188,34 +199,35 @@ class SourceGate(ReadyGate):
     def state(self) -> GateState:
         with self._lock:
             now = self._now()
-            return GateState(
-                self._frontier, dict(self._finished),
-                {side: [SourceState(q.highest, q.promise, q.closed, q.idle, q.was_idle,
-                                    0.0 if now is None else float(now - q.spoke),
-                                    pa.concat_tables([run.table for run in q.runs] or [self._kept[side]]))
-                        for q in queues] for side, queues in self._queues.items()},
-                {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()},
-                silent=0.0 if now is None else float(now - self._began), shed={
-                    side: (shed.count, shed.forgotten, shed.peek()) for side, shed in self._shed.items()},
-                default=dict(self.default))
+            values: dict[str, Any] = {
+                "default": dict(self.default), "frontier": self._frontier, "finished": dict(self._finished),
+                "passed": dict.fromkeys(SIDES), "silent": 0.0 if now is None else float(now - self._began),
+                "sources": {side: [queue.state(now) for queue in queues] for side, queues in self._queues.items()}}
+            tables = {f"waiting_{side}_{n}": pa.concat_tables([run.table for run in queue.runs] or [self._kept[side]])
+                      for side, queues in self._queues.items() for n, queue in enumerate(queues)}
+            for kind, kept in ("late", self._late), ("shed", self._shed):
+                values[kind] = {side: (rows.count, rows.forgotten) for side, rows in kept.items()}
+                tables |= {f"{kind}_{side}": rows.peek() for side, rows in kept.items()}
+            return GateState(values, tables)
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
         with self._lock:
-            now = self._now() or 0.0
-            self._frontier, self._finished, self.default = state.frontier, dict(state.finished), dict(state.default)
-            self._began = now - state.silent
+            now, values, tables = self._now() or 0.0, state.values, state.tables
+            self._finished, self.default = dict(values["finished"]), dict(values["default"])
+            place = values["frontier"]
+            self._frontier = None if place is None else (place[0], (place[1][0], place[1][1]))
+            self._began, self._pushed = now - values["silent"], []
             for side in SIDES:
                 self._queues[side] = []
-                for source in state.sources[side]:
-                    queue = SourceQueue(now - source.silent)
-                    queue.add(self._ticks(side, source.waiting), source.waiting)
-                    queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
-                    queue.idle, queue.was_idle = source.idle, source.was_idle
+                for n, source in enumerate(values["sources"][side]):
+                    queue, waiting = SourceQueue(), tables[f"waiting_{side}_{n}"]
+                    queue.add(self._ticks(side, waiting), waiting)
+                    queue.restore(source, now)
                     self._queues[side].append(queue)
-                self._late[side].restore(*state.late[side])
-                if side in state.shed:
-                    self._shed[side].restore(*state.shed[side])
+                for kind, kept in ("late", self._late), ("shed", self._shed):
+                    count, forgotten = values[kind][side]
+                    kept[side].restore(count, forgotten, tables[f"{kind}_{side}"])
 
     def is_closed(self, side: Side, index: int) -> bool:
         """True if a source is closed. Raises `InputError` if no source has this index."""
@@ -226,9 +238,15 @@ class SourceGate(ReadyGate):
         check_side(side)
         return len(self._queues[side])
 
-    @abstractmethod
     def _ready(self) -> Arrivals:
         """The tuples that became ready since the last call."""
+        with self._lock:
+            pushed, self._pushed = self._pushed, []
+        tables = {side: pa.concat_tables([t for of, t in pushed if of == side] or [self._kept[side]])
+                  for side in self._schemas}
+        stream = np.repeat(np.array([R if side == "r" else S for side, _ in pushed], np.uint8),
+                           [len(t) for _, t in pushed])
+        return Arrivals(stream, None, tables["r"], tables["s"])
 
     def _take_ready(self) -> tuple[Arrivals, int | None, bool]:
         """What is ready, and how far the gate has got with it."""

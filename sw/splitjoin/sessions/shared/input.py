@@ -11,7 +11,7 @@ from splitjoin.base.errors import InputError, UnsupportedError
 from splitjoin.lang.schema import SIDES
 
 from ..gate import Columns, GateReader, GateState, ReadySequence, SourceGate
-from ..gate_choice import GateOptions
+from ..limit import GateOptions
 from ..results import ResultQueue
 from ..retained import RetainedState, RetainedWindows
 from ..schemas import SessionSchemas

@@ -29,8 +29,7 @@ from ..faults import CoreFaults, OnFault
 from ..feeding import FeedingSession
 from ..gate import SourceGate, Watermark
 from ..gate.times import Idle, Lateness
-from ..gate_choice import GateOptions
-from ..limit import Limit, PipelineOptions
+from ..limit import GateOptions, Limit, PipelineOptions
 from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
 from .changes import ChangesOfAll
