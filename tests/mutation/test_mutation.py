@@ -67,7 +67,7 @@ def test_each_planted_fault_is_still_a_change_of_the_code() -> None:
         assert ast.dump(ast.parse(one.text)) != ast.dump(ast.parse(one.source))
     finders = {file: finders_of(ROOT, file) for file in {one.file for one in found.values()}}
     assert all(finders.values())
-    assert "tests/simulation/test_simulation.py" in finders["sw/splitjoin/sessions/shared/scan.py"]
+    assert "tests/simulation/test_simulation.py" in finders["sw/splitjoin/sessions/shared/chosen_pairs.py"]
     assert finders["sw/splitjoin/sessions/gate/gate.py"][0] == "tests/sw/sessions/gate/test_gate.py"
 
 

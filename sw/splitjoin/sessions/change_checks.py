@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from splitjoin.base.errors import OrderError, UnsupportedError
@@ -11,7 +12,10 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.windows import Extent
 from splitjoin.rows.numbered import NumberedSession
 
-__all__ = ["check_precision", "check_window", "resumed"]
+__all__ = ["Change", "check_precision", "check_window", "resumed"]
+
+#: Makes a change that was checked, and returns the row ids (R's, S's) of the first tuples after it.
+Change = Callable[[], tuple[int, int]]
 
 
 def check_precision(order: Order, n: int) -> None:

@@ -25,7 +25,7 @@ from splitjoin.rows.numbered import NumberedSession, RowIds
 from splitjoin.rows.operator import RowBatch, RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
-from .change_checks import check_precision, check_window, resumed
+from .change_checks import Change, check_precision, check_window, resumed
 from .faults import ATTEMPTS, lost, opened_again
 from .gate import ReadyGate, Shed
 from .gathering import RowGatherer
@@ -207,69 +207,63 @@ class Pipeline(Generic[Gate]):
         found.check(self.identity)
         return type(self)(self._schemas, self.device, self._options, gate=self._make_gate, snapshot=found)
 
-    def mask(self, cores: Collection[int], of: int) -> tuple[int, int]:
-        """Hide the pairs of `StreamJoin.mask` from the next tuples on, and return their row ids."""
-        masked = self.check_mask(cores, of)
-        self.changes.mask(place := self.place(), masked, of)
-        return place
-
-    def check_mask(self, cores: Collection[int], of: int) -> frozenset[int]:
-        """``cores`` as a set. Raises what `mask` raises."""
+    def mask(self, cores: Collection[int], of: int) -> Change:
+        """Hides the pairs of `StreamJoin.mask` from the next tuples on."""
         self._operator.check_pairs(self.device, "a mask")
-        return check_masked(cores, of)
+        masked = check_masked(cores, of)
+        return lambda: self._changed(lambda place: self.changes.mask(place, masked, of))
 
-    def precision(self, n: int) -> tuple[int, int]:
-        """Change the precision of order ``outer`` from the next tuples on, and return their row ids."""
-        self.check_precision(n)
-        self.changes.precision(place := self.place(), n)
+    def precision(self, n: int) -> Change:
+        """Changes the precision of order ``outer`` from the next tuples on."""
+        check_precision(self._query.order, n)
+        return lambda: self._changed(lambda place: self.changes.precision(place, n))
+
+    def _changed(self, change: Callable[[RowIds], None]) -> RowIds:
+        change(place := self.place())
         return place
 
-    def check_precision(self, n: int) -> None:
-        """Raise `OrderError` unless ``n`` can be the precision."""
-        check_precision(self._query.order, n)
-
-    def move(self, device: Device) -> None:
-        """Go on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
+    def move(self, device: Device) -> Change:
+        """Goes on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
-        self.check_move(device)
-        old, place = self.device_session, self.pushed
-        if self.shedder is not None:
-            self.shedder.move(device)
-        self.device_session, self.device = OverlappedSession(old, self._begun(device, place, place), place), device
-        self.restarts += 1
-
-    def check_move(self, device: Device) -> None:
-        """Raise `UnsupportedError` unless the query can `move` to ``device``."""
         checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
         if reasons := against_overlap(self.device_session, self._query.order, ended=self.ended,
                                       in_order=self._times is None, checks=checks):
             raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "
                                    f"restart(), which replays the windows")
 
-    def window(self, window: WindowSpec) -> tuple[int, int]:
-        """Change the windows from the next tuples on, and return their row ids."""
-        self.work(unlimited=True)
-        before, asked = self._query, self.check_window(window)
-        with self._noting_failures():
-            self._persisting(lambda: self._emit(self.device_session.end(), self.device_session))
-        state, live = self._operator.state(), self.windows.needed
-        self.device_session.close()  # before the next one opens: a board has one user
-        try:
-            decided = self._begin(asked, state, live)
-        except BaseException:
-            with self._noting_failures():
-                self._begin(before, state, live)
-            raise
-        self._put(decided)
-        self._trim()
-        self.restarts += 1
-        return self.pushed
+        def act() -> RowIds:
+            old, place = self.device_session, self.pushed
+            if self.shedder is not None:
+                self.shedder.move(device)
+            self.device_session, self.device = OverlappedSession(old, self._begun(device, place, place), place), device
+            self.restarts += 1
+            return place
 
-    def check_window(self, window: WindowSpec) -> Query:
-        """The query with other windows. Raises `WindowError` and `UnsupportedError` unless it can get them."""
-        asked = self._query.with_window(window)
-        check_window(self._query, self.device, self.device_session, ended=self.ended, in_order=self._times is None)
-        return asked
+        return act
+
+    def window(self, window: WindowSpec) -> Change:
+        """Changes the windows from the next tuples on."""
+        self.work(unlimited=True)
+        before, asked = self._query, self._query.with_window(window)
+        check_window(before, self.device, self.device_session, ended=self.ended, in_order=self._times is None)
+
+        def act() -> RowIds:
+            with self._noting_failures():
+                self._persisting(lambda: self._emit(self.device_session.end(), self.device_session))
+            state, live = self._operator.state(), self.windows.needed
+            self.device_session.close()  # before the next one opens: a board has one user
+            try:
+                decided = self._begin(asked, state, live)
+            except BaseException:
+                with self._noting_failures():
+                    self._begin(before, state, live)
+                raise
+            self._put(decided)
+            self._trim()
+            self.restarts += 1
+            return self.pushed
+
+        return act
 
     def _begin(self, query: Query, state: Mapping[str, npt.NDArray[np.int64]], live: RowIds) -> RowBatch:
         """Replay rows from ``live`` on into the windows of ``query``, and go on with ``state``; the rows decided so."""

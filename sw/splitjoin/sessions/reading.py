@@ -18,6 +18,7 @@ from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.windows import WindowSpec
 
+from .change_checks import Change
 from .epochs import POLL_SECONDS
 from .results import ResultQueue
 from .schemas import SessionSchemas
@@ -36,7 +37,9 @@ class TupleSource(Protocol):
 
 
 class ResultSource(Protocol):
-    """What a `ReadingSession` reads; a `Pipeline` is one, and has what its members mean."""
+    """What a `ReadingSession` reads; a `Pipeline` is one, and has what its members mean. Methods that give a `Change`
+    work off what is ready, and raise what is against the change.
+    """
 
     results: ResultQueue
 
@@ -57,10 +60,10 @@ class ResultSource(Protocol):
     def counters(self) -> dict[str, int]: ...
     def plan(self) -> str: ...
     def restart(self, device: Device) -> None: ...
-    def mask(self, cores: Collection[int], of: int) -> tuple[int, int]: ...
-    def precision(self, n: int) -> tuple[int, int]: ...
-    def move(self, device: Device) -> None: ...
-    def window(self, window: WindowSpec) -> tuple[int, int]: ...
+    def mask(self, cores: Collection[int], of: int) -> Change: ...
+    def precision(self, n: int) -> Change: ...
+    def move(self, device: Device) -> Change: ...
+    def window(self, window: WindowSpec) -> Change: ...
     def failed(self) -> DeviceError: ...
     def close(self) -> None: ...
 
@@ -281,7 +284,7 @@ class ReadingSession(ResultReader, Generic[Results]):
             if type(of) is not int or of < 1:
                 raise InputError(f"the number of sub-windows must be a whole number from 1, not {of!r}; the device "
                                  f"{self._pipeline.device.name!r} has no cores by which to take it")
-            return self._pipeline.mask(cores, of)
+            return self._pipeline.mask(cores, of)()
 
     def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None, **options: object) -> None:
         """Go on on ``device``, with another number of cores for example, without a pause for a replay.
@@ -292,7 +295,7 @@ class ReadingSession(ResultReader, Generic[Results]):
         are joined as they come, and where a device folds or gives few pairs.
         """
         with self._changing():
-            self._pipeline.move(find_device(device, **merged_options(device_options, options, device, self.move)))
+            self._pipeline.move(find_device(device, **merged_options(device_options, options, device, self.move)))()
             self._work()
 
     def precision(self, n: int) -> tuple[int, int]:
@@ -302,7 +305,7 @@ class ReadingSession(ResultReader, Generic[Results]):
         orders.
         """
         with self._changing():
-            return self._pipeline.precision(n)
+            return self._pipeline.precision(n)()
 
     def window(self, window: WindowSpec) -> tuple[int, int]:
         """Change the windows, which are given as to `splitjoin.query`, from the next tuple on.
@@ -318,7 +321,7 @@ class ReadingSession(ResultReader, Generic[Results]):
         the device raises where the windows do not fit, such as `CapacityError`. Then nothing changes.
         """
         with self._changing():
-            return self._pipeline.window(window)
+            return self._pipeline.window(window)()
 
     def close(self) -> None:
         """Release the device. Blocked pushes are woken, and raise. Rows that were not polled are lost."""

@@ -35,13 +35,13 @@ class ChangesOfAll(ABC):
         Returns, by the queries' names, the row ids (R's, S's) of the first tuples after the change.
         """
         with self._standing() as (queries, _):
-            return _change(queries, lambda query: query.check(lambda of_query: of_query.check_mask(cores, of)),
+            return _change(queries, lambda query: query.check(lambda of_query: of_query.mask(cores, of)),
                            lambda query: query.mask(cores, of=of))
 
     def precision(self, n: int) -> Places:
         """Change the precision of all queries; see `SharedQuery.precision`. Returns places as `mask`."""
         with self._standing() as (queries, _):
-            return _change(queries, lambda query: query.check(lambda of_query: of_query.check_precision(n)),
+            return _change(queries, lambda query: query.check(lambda of_query: of_query.precision(n)),
                            lambda query: query.precision(n))
 
     def window(self, window: WindowSpec) -> Places:
@@ -50,7 +50,7 @@ class ChangesOfAll(ABC):
         Those of a common join, within which its queries' windows must lie, are changed by `CommonJoin.window`.
         """
         with self._standing() as (queries, _):
-            return _change(queries, lambda query: query.check(lambda of_query: of_query.check_window(window)),
+            return _change(queries, lambda query: query.check(lambda of_query: of_query.window(window)),
                            lambda query: query.window(window))
 
     def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None,

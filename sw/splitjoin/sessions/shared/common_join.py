@@ -29,9 +29,8 @@ from ..gate import ReadySequence
 from ..limit import PipelineOptions
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
-from .chosen_pairs import ChosenPairs, Places
+from .chosen_pairs import ChosenPairs, PairTest, Places
 from .input import SharedInput
-from .pair_test import PairTest
 from .query import SharedPipeline, SharedQuery
 from .scan import SharedScan
 
@@ -148,7 +147,7 @@ class CommonJoin:
         with self._running() as scan:
             if scan is not None:
                 try:
-                    scan.pipeline.move(chosen)
+                    scan.pipeline.move(chosen)()
                 finally:
                     scan.collect()
             self._device = chosen
@@ -157,7 +156,10 @@ class CommonJoin:
         """Raise `UnsupportedError` unless the join can `move` to ``device``; `SharedStreams` calls this."""
         with self._running() as scan:
             if scan is not None:
-                scan.pipeline.check_move(device)
+                try:
+                    scan.pipeline.move(device)
+                finally:
+                    scan.collect()
 
     def window(self, window: WindowSpec) -> tuple[int, int]:
         """Change the windows within which those of the queries must lie, as long as there are queries.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
-from splitjoin.lang.windows import WindowSpec
 
+from ..change_checks import Change
 from ..gate import GateReader, ReadySequence
 from ..limit import PipelineOptions
 from ..reading import ReadingSession, ResultSource, TupleSource
@@ -44,10 +44,6 @@ class SharedPipeline(ResultSource, Protocol):
     def holds_back(self) -> bool: ...
     @property
     def is_behind(self) -> bool: ...
-    def check_mask(self, cores: Collection[int], of: int) -> object: ...
-    def check_precision(self, n: int) -> None: ...
-    def check_window(self, window: WindowSpec) -> object: ...
-    def check_move(self, device: Device) -> None: ...
     def snapshot(self) -> bytes: ...
 
 
@@ -90,14 +86,14 @@ class SharedQuery(ReadingSession[SharedPipeline]):
         """True if no more tuples are for it; see `flush`."""
         return self._closed or self._pipeline.ended  # another thread may be closing it, and it is not forgotten yet
 
-    def check(self, of_query: Callable[[SharedPipeline], object]) -> None:
-        """Let ``of_query`` check a change; `SharedStreams` does so ahead of changes of all queries."""
-        with self._usable():
-            of_query(self._pipeline)
+    def check(self, change: Callable[[SharedPipeline], Change]) -> None:
+        """Raise what is against a ``change``; `SharedStreams` does so ahead of changes of all queries."""
+        with self._changing():
+            change(self._pipeline)
 
     def check_move(self, device: Device) -> None:
         """Raise `UnsupportedError` unless the query can `move` to ``device``."""
-        self.check(lambda of_query: of_query.check_move(device))
+        self.check(lambda of_query: of_query.move(device))
 
     def held(self) -> AbstractContextManager[object]:
         """Within the context nobody reads the query's rows; `SharedStreams` takes snapshots so."""

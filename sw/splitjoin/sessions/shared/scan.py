@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from ..pipeline import Pipeline
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
 
-__all__ = ["Cursor", "FoundPairs", "SharedScan", "opened_pipeline"]
+__all__ = ["FoundPairs", "SharedScan", "opened_pipeline"]
 
 Ints = npt.NDArray[np.int64]
 #: Seconds after which a query that waits looks again, as another one may have read what it waits for.
@@ -37,11 +37,10 @@ class FoundPairs:
     Attributes:
         items: The pairs, and stars among them.
         pairs: The pairs alone.
-        reached: The number of tuples of both streams that the device had got.
     """
 
-    def __init__(self, items: Items, batch: pa.RecordBatch, places: Mapping[tuple[Side, str], int], reached: int):
-        self.items, self._batch, self._places, self.reached = items, batch, places, reached
+    def __init__(self, items: Items, batch: pa.RecordBatch, places: Mapping[tuple[Side, str], int]):
+        self.items, self._batch, self._places = items, batch, places
         self.is_pair: npt.NDArray[np.bool_] = items["kind"] == PAIR
         self.pairs: Items = items[self.is_pair]
         self._vectors: dict[tuple[Side, str], Vector] = {}
@@ -72,12 +71,20 @@ class FoundPairs:
         return self._ages.view(np.uint64)
 
 
+class PairReader(Protocol):
+    """What chooses from the pairs of a scan."""
+
+    def take(self, found: FoundPairs) -> None:
+        """Choose from ``found``. The caller holds the scan's lock."""
+
+
 class SharedScan:
-    """Runs the query of a common join over ``sequence``, and keeps what it finds until all cursors have read it.
+    """Runs the query of a common join over ``sequence``, and gives what it finds to all readers.
 
     Attributes:
-        lock: Held while the join works, and while what it found is read.
+        lock: Held while the join works, and while readers choose from what it found.
         pipeline: The join.
+        readers: Who chooses from its pairs.
     """
 
     def __init__(self, sequence: ReadySequence, schemas: SessionSchemas, device: Device, options: PipelineOptions,
@@ -86,9 +93,7 @@ class SharedScan:
         self.pipeline = opened_pipeline(sequence, schemas, device, options, snapshot)
         self._sequence = sequence
         self._places: dict[tuple[Side, str], int] = {(c.side, c.source): n for n, c in enumerate(schemas.columns)}
-        self._found: deque[FoundPairs] = deque()
-        self._cursors: list[Cursor] = []
-        self._end = 0  # the number of the next found batch
+        self.readers: list[PairReader] = []
         #: The row ids of the first tuples that the device had when the windows were last changed, or at first.
         self.begin = self.pipeline.windows.first
         place = self.pipeline.place()
@@ -97,20 +102,16 @@ class SharedScan:
     @property
     def closed(self) -> bool:
         """True if no query reads it; when the last one has left, its device is released."""
-        return not self._cursors
+        return not self.readers
 
-    def cursor(self, *, ended: bool = False, restored: bool = False) -> Cursor:
-        """A reader of what is found from now on, or of nothing if it has ``ended``; of a ``restored`` query, also of
-        what the scan has found since it was restored.
+    def add(self, reader: PairReader, *, restored: bool) -> None:
+        """Let ``reader`` choose from what is found from now on; one that is ``restored``, also from what the scan has
+        found since it was restored.
         """
         with self.lock:
-            self.collect()
-            position = self._end - (len(self._found) if restored else 0)
-            made = Cursor(self, position, sum(self.pipeline.place()))
-            made.closed = ended
-            if not ended:
-                self._cursors.append(made)
-            return made
+            if not restored:
+                self.collect()
+            self.readers.append(reader)
 
     def work(self, *, unlimited: bool = False) -> None:
         """Let the join go on with what is ready."""
@@ -125,7 +126,7 @@ class SharedScan:
         """Change the windows of the join (`Pipeline.window`)."""
         with self.lock:
             try:
-                return self.pipeline.window(window)
+                return self.pipeline.window(window)()
             finally:
                 self.begin = self.pipeline.windows.first
                 self.collect()
@@ -137,103 +138,36 @@ class SharedScan:
             self.collect()
 
     def collect(self) -> None:
-        """Take what the join has found. The caller holds the lock."""
+        """Give what the join has found to the readers. The caller holds the lock."""
         while True:
             batch, items = self.pipeline.results.take()
             if not len(items):
                 return
-            self._found.append(FoundPairs(items, batch, self._places, sum(self.pipeline.pushed)))
-            self._end += 1
+            found = FoundPairs(items, batch, self._places)
+            for reader in self.readers:
+                reader.take(found)
 
-    def after(self, cursor: Cursor) -> Iterator[FoundPairs]:
-        """What ``cursor`` has not read. The caller holds the lock."""
-        while cursor.position < self._end:
-            found = self._found[len(self._found) - (self._end - cursor.position)]
-            cursor.position, cursor.reached = cursor.position + 1, found.reached
-            yield found
-        cursor.reached = max(cursor.reached, sum(self.pipeline.pushed))
-        self._free()
+    def unread(self, reached: int) -> int:
+        """The number of ready tuples behind the first ``reached`` ones of the scan. It waits for no lock."""
+        return max(0, self._sequence.end - self._before - reached)
 
-    def unread(self, cursor: Cursor) -> int:
-        """The number of ready tuples whose pairs ``cursor`` has not read. It waits for no lock."""
-        return 0 if cursor.closed else max(0, self._sequence.end - self._before - cursor.reached)
-
-    def has_more(self, cursor: Cursor) -> bool:
-        """True if pairs are found that ``cursor`` has not read."""
-        return not cursor.closed and cursor.position < self._end
-
-    def wait(self, cursor: Cursor, seconds: float | None, ends: Callable[[], bool]) -> None:
-        """Wait until ``cursor`` may have something to read, ``ends`` is true, or ``seconds`` have passed."""
-        if not self.has_more(cursor) and self.pipeline.failure is None:
+    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None:
+        """Wait until there may be something to find, ``ends`` is true, or ``seconds`` have passed."""
+        if self.pipeline.failure is None:
             self._sequence.wait(self.pipeline.gate, _PATIENCE if seconds is None else min(seconds, _PATIENCE), ends)
 
-    def remove(self, cursor: Cursor) -> None:
-        """Forget ``cursor``; with the last one the device is released."""
+    def remove(self, reader: PairReader) -> None:
+        """Give nothing more to ``reader``; with the last one the device is released."""
         with self.lock:
-            if cursor in self._cursors:
-                cursor.closed = True
-                self._cursors.remove(cursor)
-                self._free()
-                if not self._cursors:
+            if reader in self.readers:
+                self.readers.remove(reader)
+                if not self.readers:
                     self.close()
 
     def close(self) -> None:
         """Release the device."""
         self.pipeline.close()
         self.pipeline.gate.close()
-
-    def _free(self) -> None:
-        """Drop what all cursors have read."""
-        first = min((cursor.position for cursor in self._cursors), default=self._end)
-        while len(self._found) > self._end - first:
-            self._found.popleft()
-
-
-class Cursor:
-    """One query's place in what a `SharedScan` finds: the tuples of its `ResultSource`.
-
-    Attributes:
-        position: The number of the first found batch that it has not read.
-        reached: The number of tuples of both streams whose pairs it has read.
-        end: The row ids of the first tuples that are no longer the query's, once its input is ended.
-        paused: True if it is to read nothing.
-        closed: True if its place is given up.
-    """
-
-    def __init__(self, scan: SharedScan, position: int, reached: int):
-        self.scan, self.position, self.reached = scan, position, reached
-        self.end: tuple[int, int] | None = None
-        self.paused = self.closed = False
-
-    @property
-    def waiting(self) -> int:
-        """The number of ready tuples whose pairs the query has not read."""
-        return self.scan.unread(self)
-
-    def take(self) -> Iterator[FoundPairs]:
-        """What was found and not read. The caller holds the scan's lock."""
-        return iter(()) if self.paused or self.closed else self.scan.after(self)
-
-    def finish(self) -> None:
-        """Let the tuples that are ready now be the query's last ones."""
-        with self.scan.lock:
-            self.end = self.end or self.scan.pipeline.place()
-
-    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None:
-        """Wait until there may be something to read, ``ends`` is true, or ``seconds`` have passed."""
-        self.scan.wait(self, seconds, ends)
-
-    def wake(self) -> None:
-        """Let threads that `wait` look again."""
-        self.scan.pipeline.gate.wake()
-
-    def next_idle(self) -> float | None:
-        """Seconds until a silent source no longer holds tuples back; None if none will."""
-        return self.scan.pipeline.gate.next_idle()
-
-    def close(self) -> None:
-        """Give up the place."""
-        self.scan.remove(self)
 
 
 def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, options: PipelineOptions,
