@@ -50,7 +50,8 @@ SUBJECTS = {
     "session": Subject(session, (*_READING, "sw/splitjoin/sessions/session.py")),
     "shared": Subject(shared, _SHARED),
     "common": Subject(common_join, _COMMON),
-    "ended": Subject(ended, tuple(f"sw/splitjoin/sessions/{name}.py" for name in ("pipeline", "shared/scan"))),
+    "ended": Subject(ended, tuple(f"sw/splitjoin/sessions/{name}.py" for name in (
+        "pipeline", "shared/scan", "shared/chosen_pairs"))),
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
             "shared/streams", "epochs/source", "epochs/writer", "epochs/folder")))),

@@ -26,7 +26,6 @@ from splitjoin.sessions.gate.readers import ReadySequence
 from splitjoin.sessions.results import ResultQueue
 from splitjoin.sessions.shared.chosen_pairs import ChosenPairs
 from splitjoin.sessions.shared.query import SharedQuery
-from splitjoin.sessions.shared.scan import Cursor
 from splitjoin.sessions.work_lock import WorkLock
 
 from ..support.planting import faulty
@@ -53,7 +52,7 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     ("service", JoinService, "tables", "self._writing", _NO_LOCK, _ENOUGH),
     ("common", ChosenPairs, "work", "self._scan.lock", _NO_LOCK, _ENOUGH),
     at_length("common", ChosenPairs, "window", "self._scan.lock", _NO_LOCK, _MANY),
-    ("ended", Cursor, "finish", "self.scan.lock", _NO_LOCK, _ENOUGH),
+    ("ended", ChosenPairs, "finish", "self._scan.lock", _NO_LOCK, _ENOUGH),
     ("shared", ReadySequence, "read", "self._changed", _NO_LOCK, _ENOUGH),
     ("shared", FeedingSession, "_push", "self._room(side, index)", _NO_LOCK, _ENOUGH),
     # Threads that are not woken.

@@ -11,7 +11,7 @@ import splitjoin
 from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError, UnsupportedError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
-from splitjoin.sessions.shared.pair_test import PairTest
+from splitjoin.sessions.shared.chosen_pairs import PairTest
 from tests.support.lagging import LaggingDevice
 
 from .test_shared import R, S, rows, tuples

@@ -16,7 +16,7 @@ from splitjoin import DeviceError, InputError, OrderError, UnsupportedError, Win
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
-from splitjoin.sessions.shared.pair_test import PairTest, WindowSince
+from splitjoin.sessions.shared.chosen_pairs import PairTest, WindowSince
 
 from ...support.changes import CORES, ROWS, SCHEMA, Change, golden, stream
 from ...support.feeding import stream_query
