@@ -28,9 +28,8 @@ from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 from .change_checks import Change, check_precision, check_window, resumed
 from .faults import ATTEMPTS, lost, opened_again
 from .gate import ReadyGate, Shed
-from .gathering import RowGatherer
 from .limit import PipelineOptions
-from .results import ResultQueue
+from .results import ResultQueue, RowGatherer
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
 from .shedding import Shedder

@@ -7,8 +7,7 @@ and their order, without ties.
 
 from .gate import ScaleGate, UnorderedGate
 from .lateness import LatenessRule, Watermark
-from .readers import Columns, GateReader, ReadySequence
-from .ready_gate import GateState, ReadyGate
+from .readers import Columns, GateReader, GateState, ReadyGate, ReadySequence
 from .source import Shed, Source, SourceQueue, check_side
 from .source_gate import SourceGate
 

@@ -21,8 +21,7 @@ from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
 
 from .lateness import LatenessRule, later
-from .readers import GateReader, ReadySequence
-from .ready_gate import GateState
+from .readers import GateReader, GateState, ReadySequence
 from .source import Run, Shed, Source, SourceQueue, rises
 from .source_gate import Place, SourceGate
 from .times import to_ticks

@@ -16,8 +16,7 @@ from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.tables.inputs import as_batch
 
-from .readers import ReadySequence
-from .ready_gate import GateState, ReadyGate
+from .readers import GateState, ReadyGate, ReadySequence
 from .source import LateRows, Shed, Source, SourceQueue, check_side, check_unfinished
 
 __all__ = ["Place", "SourceGate"]

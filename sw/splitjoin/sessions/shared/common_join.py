@@ -246,7 +246,7 @@ class CommonJoin:
             new, given = self._scan is None or self._scan.closed, self._host.input()
             if self._scan is None or self._scan.closed:
                 self._scan = SharedScan(given.sequence, self._schemas, self._device, self._options, (
-                    None if given.history is None else given.past(self._schemas, True)))
+                    given.past(self._schemas, True) if given.retains else None))
             scan = self._scan
             try:
                 with scan.lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -14,37 +13,18 @@ from splitjoin.engines.device import Device, Items
 from ..change_checks import Change
 from ..gate import GateReader, ReadySequence
 from ..limit import PipelineOptions
-from ..reading import ReadingSession, ResultSource, TupleSource
+from ..pipeline import Pipeline
+from ..reading import ReadingSession
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
+from .chosen_pairs import ChosenPairs
 from .scan import SharedScan, opened_pipeline
 
 __all__ = ["SharedPipeline", "SharedQuery", "new_name"]
 
 
-class _SharedTuples(TupleSource, Protocol):
-    """The place of a query in the streams; a `GateReader` is one."""
-
-    paused: bool
-
-    @property
-    def waiting(self) -> int: ...
-    def finish(self) -> None: ...
-    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None: ...
-    def wake(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class SharedPipeline(ResultSource, Protocol):
-    """What a `SharedQuery` reads: a `Pipeline` of its own, or what it chooses of a common join's pairs."""
-
-    @property
-    def gate(self) -> _SharedTuples: ...
-    @property
-    def holds_back(self) -> bool: ...
-    @property
-    def is_behind(self) -> bool: ...
-    def snapshot(self) -> bytes: ...
+#: What a query reads: a pipeline of its own, or what it chooses of a common join's pairs.
+SharedPipeline = Pipeline[GateReader] | ChosenPairs
 
 
 class SharedQuery(ReadingSession[SharedPipeline]):

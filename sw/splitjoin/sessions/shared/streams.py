@@ -170,9 +170,8 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         ``waiting``, ``late_…``, ``forgotten_…`` as of `StreamJoin.counters`; ``retained_…``, kept for later queries.
         """
         with self._lock:  # also once the streams are closed, as queries may have rows to give then
-            kept = {} if self._input.history is None else self._input.history.counters()
             return {"queries": len(self._queries), "ready": self._input.sequence.end, "unread": self._most_unread()[0],
-                    **self._input.gate.counters(), **kept}
+                    **self._input.gate.counters(), **self._input.counters()}
 
     def found(self) -> dict[str, pa.Table]:
         """The rows of all queries that wait for polls or epochs, at one place of the streams; they stay there. A query
@@ -215,7 +214,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
                 with streams.reading():
                     streams.check_tables(self._base)
                     made = self._fresh_input()
-                    made.restore(self._base, streams)
+                    made.restore(streams)
                 with made.sequence.beginning():
                     made.sequence.collect()  # what the gate knows of its sources
                     for name, join in self._joins.items():
@@ -278,7 +277,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         with self._held():
             parts = {f"query {name}": query.state() for name, query in self._queries.items()}
             parts |= {f"join {name}": join.state() for name, join in self._joins.items()}
-            parts[_STREAMS] = self._input.snapshot(self._base, self._identity)
+            parts[_STREAMS] = self._input.snapshot(self._identity)
         return _ENVELOPE.packed(parts)
 
     @contextmanager
@@ -371,7 +370,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         return max(((query.unread, name) for name, query in self._queries.items()), default=(0, ""))
 
     def _fresh_input(self) -> SharedInput:
-        return SharedInput.make(self._base, retains=self._retains, gate=self._options)
+        return SharedInput(self._base, self._options, retains=self._retains)
 
     def _work(self) -> None:
         """Let the queries see what has become ready. The caller holds the lock."""
