@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError
 from splitjoin.sessions.epochs import DeliveredCounts, EpochSource, EpochWriter, drop_epochs, epoch_files
-from splitjoin.sessions.epochs.folder import EpochFolder
-from splitjoin.sessions.epochs.layout import read_manifest
+from splitjoin.sessions.epochs.folder import EpochFolder, read_manifest
 
 __all__ = ["EpochsSubject"]
 

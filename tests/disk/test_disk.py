@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from splitjoin.base import disk
-from splitjoin.sessions.epochs import folder, layout
+from splitjoin.sessions.epochs import folder
 from splitjoin.sessions.epochs.folder import EpochFolder
 from splitjoin.sessions.epochs.writer import EpochWriter
 
@@ -60,7 +60,7 @@ def unnamed(call: str) -> str:
     ("epochs", EpochFolder, "_finish", "state_name(end - 2)", "state_name(end - 1)"),
     ("epochs", EpochFolder, "_finish", "hidden_name(end - 1)", "hidden_name(end)"),
     ("epochs", EpochFolder, "_sweep", "int(found[1]) != end - 1", "int(found[1]) < end"),
-    ("epochs", layout, "check_rows", "first > at", "first >= at"),
+    ("epochs", folder, "_check_rows", "first > at", "first >= at"),
     # The writer takes an error for the end of a commit.
     ("epochs", EpochFolder, "commit", "self._begun = True", "pass"),
     ("epochs", EpochWriter, "_end_cut", "self.epochs > epoch", "self.epochs >= epoch"),

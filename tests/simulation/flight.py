@@ -23,7 +23,7 @@ from splitjoin.base.errors import SplitJoinError
 from splitjoin.base.threads import monotonic, sleep
 from splitjoin.server import JoinService, ServerConfig, flight
 from splitjoin.server.messages import encapsulated, parse_data
-from splitjoin.sessions.epochs.layout import read_manifest
+from splitjoin.sessions.epochs.folder import read_manifest
 
 from ..support.scheduler import Scheduler
 from ..support.simulated_disk import Ended, SimulatedDisk

@@ -54,7 +54,7 @@ SUBJECTS = {
         "pipeline", "shared/scan", "shared/chosen_pairs"))),
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
-            "shared/streams", "epochs/source", "epochs/writer", "epochs/folder")))),
+            "shared/streams", "epochs/writer", "epochs/folder")))),
     "flight": Subject(flights, ("sw/splitjoin/server/flight.py", "sw/splitjoin/server/service.py", *(
         f"sw/splitjoin/sessions/epochs/{name}.py" for name in ("writer", "folder")))),
     "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Condition
-from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from splitjoin.base.closing import Closing
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
 from splitjoin.base.explanation import Explanation, Fact
 from splitjoin.engines.device import Device, Fault, Items
@@ -25,8 +25,6 @@ from .schemas import SessionSchemas
 from .work_lock import WorkLock
 
 __all__ = ["ReadingSession", "ResultReader", "ResultSource", "TupleSource"]
-
-Session = TypeVar("Session", bound="ReadingSession[Any]")
 
 
 class TupleSource(Protocol):
@@ -139,7 +137,7 @@ class ResultReader(ABC):
                              f"writer first")
 
 
-class ReadingSession(ResultReader, Generic[Results]):
+class ReadingSession(ResultReader, Closing, Generic[Results]):
     """Gives the results of a pipeline, by polls and by iteration, and changes the query while it runs."""
 
     _schemas: SessionSchemas
@@ -330,13 +328,6 @@ class ReadingSession(ResultReader, Generic[Results]):
                 self._closed = True
                 self._pipeline.close()
                 self._lock.notify_all()
-
-    def __enter__(self: Session) -> Session:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
 
     @abstractmethod
     def _take(self) -> tuple[pa.RecordBatch, Items]:

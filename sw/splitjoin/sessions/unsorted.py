@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.closing import Closing
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.compiled.helpers import Team
@@ -38,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 _MIN_PARALLEL = 1 << 13
 
 
-class UnsortedJoin:
+class UnsortedJoin(Closing):
     """Folds aggregates over partners straight from delivery order; `splitjoin.open_unsorted` makes it.
 
     Each stream has one source, which may be out of order by the lateness and the rule of `splitjoin.open`. Tuples go
@@ -118,12 +119,6 @@ class UnsortedJoin:
     def close(self) -> None:
         """Stop the threads."""
         self._team.close()
-
-    def __enter__(self) -> UnsortedJoin:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _take(self, side: Side, data: Any) -> tuple[pa.Table, Ints, int]:
         """The tuples of ``data`` that are not late, their times, and the first one's row id by delivery."""

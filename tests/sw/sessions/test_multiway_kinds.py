@@ -15,7 +15,7 @@ import splitjoin
 from splitjoin import PredicateError, StatementError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.sql import MultiwaySelect
-from splitjoin.sessions import MultiwayJoin, multiway_steps
+from splitjoin.sessions import MultiwayJoin, multiway
 from tests.support.multiway import Joined, by_steps, fed
 from tests.support.sampling import examples
 
@@ -152,13 +152,13 @@ def test_times_with_a_zone() -> None:
 
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are handed on as they come are not in the order of time."""
-    real = multiway_steps._ByTime.__init__
+    real = multiway._ByTime.__init__
 
     def at_once(self: Any, *args: Any) -> None:
         real(self, *args)
         self._delay = 0
 
-    monkeypatch.setattr(multiway_steps._ByTime, "__init__", at_once)
+    monkeypatch.setattr(multiway._ByTime, "__init__", at_once)
     with pytest.raises((AssertionError, splitjoin.InputError)):
         test_a_heartbeat_of_a_silent_stream_lets_rows_go_on()
 

@@ -17,39 +17,58 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from splitjoin.base import disk
-from splitjoin.base.errors import InputError, first_line
+from splitjoin.base.errors import InputError, SnapshotError, first_line
 
 from ..envelope import DamagedSnapshot
-from .layout import (
-    HIDDEN,
-    LOCK,
-    MANIFEST,
-    STATE,
-    Manifest,
-    check_rows,
-    epoch_files,
-    folder_of,
-    hidden_name,
-    read_manifest,
-    state_name,
-)
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["EpochFolder"]
+__all__ = ["EpochFolder", "Manifest", "drop_epochs", "epoch_files", "hidden_name", "read_manifest"]
 
+_FORMAT = 1
+_MANIFEST, _LOCK, _DROPPED = "_manifest.json", "_lock", "_dropped.json"
+#: The names of rows that are no epoch yet, of epochs, and of states.
+_HIDDEN = re.compile(r"_epoch-(\d{12})\.parquet")
+_VISIBLE = re.compile(r"epoch-(\d{12})\.parquet")
+_STATE = re.compile(r"_state-(\d{12})")
 #: The manifest before it has its name.
 _NEW = "_manifest.new"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The committed epochs.
+
+    Attributes:
+        epochs: How many epochs are committed; the next one has this number.
+        rows: The rows in them, by the name of the query ("" for a session of one query).
+        delivered: For each stream, the tuples that each of its sources has delivered to the state behind them.
+        frontier: The event time in ticks below which no later row lies, or None.
+        last: The queries that have rows in the last epoch; None in a manifest of an early version.
+    """
+
+    epochs: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
+    delivered: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    frontier: int | None = None
+    last: Sequence[str] | None = ()
+
+    def to_bytes(self) -> bytes:
+        """The manifest as JSON."""
+        return _json_bytes(vars(self))
 
 
 class EpochFolder:
@@ -77,11 +96,11 @@ class EpochFolder:
         self._lock = _locked(self.path)
         try:
             with self._told(f"{self.path} cannot be opened for epochs"):
-                if not (self.path / MANIFEST).exists():
+                if not (self.path / _MANIFEST).exists():
                     self._claim()
             self.manifest, self._begun = Manifest(), True
             self.settle()
-            check_rows(self.path, self.manifest)
+            _check_rows(self.path, self.manifest)
         except BaseException:
             self._lock.release()
             raise
@@ -138,17 +157,17 @@ class EpochFolder:
                                                                            "write again"):
                 for name, table in tables.items():
                     if name not in rows and epoch_files(self.path, name):
-                        raise InputError(f"{folder_of(self.path, name)} must not hold epochs that the manifest in "
+                        raise InputError(f"{_folder_of(self.path, name)} must not hold epochs that the manifest in "
                                          f"{self.path} does not count; move them away, or write to another folder")
                     if name in last:
                         about = {"epoch": n, "first_row": rows.get(name, 0), "frontier": frontier}
-                        _write_table(folder_of(self.path, name) / hidden_name(n), table, about)
+                        _write_table(_folder_of(self.path, name) / hidden_name(n), table, about)
                     rows[name] = rows.get(name, 0) + len(table)
-                with disk.created(self.path / state_name(n), 0o600) as file:  # it has columns that results leave out
+                with disk.created(self.path / _state_name(n), 0o600) as file:  # it has columns that results leave out
                     file.write(state)
                 for name in last:
                     if name:
-                        disk.sync_folder(folder_of(self.path, name))
+                        disk.sync_folder(_folder_of(self.path, name))
                 disk.sync_folder(self.path)
                 made = Manifest(n + 1, rows, {side: list(counts) for side, counts in delivered.items()}, frontier, last)
                 self._write_manifest(made)
@@ -159,7 +178,7 @@ class EpochFolder:
         self._begun = True
         with self._told(f"epoch {n} may be in {self.path} or not", "its rows are written once in any case, write again "
                                                                    "to make sure"):
-            disk.rename(self.path / _NEW, self.path / MANIFEST)  # from here on, the epoch is there
+            disk.rename(self.path / _NEW, self.path / _MANIFEST)  # from here on, the epoch is there
         with self._told(f"epoch {n} is in {self.path}, but may be lost if the power fails", "write again to make sure"):
             disk.sync_folder(self.path)
             self._finish(made)
@@ -171,11 +190,11 @@ class EpochFolder:
     def _claim(self) -> None:
         """Write a manifest without epochs, by which others see that epochs come here."""
         self._write_manifest(Manifest())
-        disk.rename(self.path / _NEW, self.path / MANIFEST)
+        disk.rename(self.path / _NEW, self.path / _MANIFEST)
         try:
             _check_alone(self.path)  # again, as others may have come at the same time
         except InputError:
-            disk.remove(self.path / MANIFEST)
+            disk.remove(self.path / _MANIFEST)
             raise
 
     def _finish(self, manifest: Manifest) -> None:
@@ -184,7 +203,7 @@ class EpochFolder:
         """
         end = manifest.epochs
         for name in manifest.rows if manifest.last is None else manifest.last:
-            folder = folder_of(self.path, name)
+            folder = _folder_of(self.path, name)
             hidden = ([folder / hidden_name(end - 1)] if manifest.last is not None else
                       [one for one, n in _hidden_files(folder) if n < end])
             for path in hidden:
@@ -193,17 +212,17 @@ class EpochFolder:
             disk.sync_folder(folder)
         if end > 1:
             with suppress(FileNotFoundError):
-                disk.remove(self.path / state_name(end - 2))
+                disk.remove(self.path / _state_name(end - 2))
         self.manifest, self._begun = manifest, False
 
     def _sweep(self, names: Iterable[str]) -> None:
         """Remove what no committed epoch needs from this folder and those of the queries ``names``."""
         end = self.manifest.epochs
         for name in names:
-            for path, _ in _hidden_files(folder_of(self.path, name)):
+            for path, _ in _hidden_files(_folder_of(self.path, name)):
                 disk.remove(path)
         for path in sorted(self.path.iterdir()):
-            found = STATE.fullmatch(path.name)
+            found = _STATE.fullmatch(path.name)
             if path.name == _NEW or (found and int(found[1]) != end - 1):
                 disk.remove(path)
 
@@ -213,7 +232,7 @@ class EpochFolder:
 
     @property
     def _state(self) -> Path:
-        return self.path / state_name(self.manifest.epochs - 1)
+        return self.path / _state_name(self.manifest.epochs - 1)
 
     @contextmanager
     def _told(self, what: str, then: str = "make it writable, and try again") -> Iterator[None]:
@@ -224,10 +243,135 @@ class EpochFolder:
             raise InputError(f"{what}: {first_line(error)}; {then}") from error
 
 
+def _json_bytes(values: Mapping[str, Any]) -> bytes:
+    """A file of a folder of epochs with these ``values``."""
+    return json.dumps({"format": _FORMAT, **values}).encode()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest in ``folder``; one without epochs if there is none. Raises `SnapshotError` if it is damaged."""
+    found = _read(folder / _MANIFEST)
+    if found is None:
+        return Manifest()
+    try:
+        made = Manifest(found["epochs"], found["rows"], found["delivered"], found["frontier"], found.get("last"))
+        whole = (type(made.epochs) is int and isinstance(made.rows, dict) and isinstance(made.delivered, dict)
+                 and all(type(n) is int for n in made.rows.values()) and isinstance(made.last, (list, type(None))))
+    except KeyError:
+        whole = False
+    if not whole:
+        raise _no_manifest(folder / _MANIFEST)
+    return made
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The contents of a file that `_json_bytes` made; None if it is not there."""
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        raise _no_manifest(path)
+    return found
+
+
+def _no_manifest(path: Path) -> SnapshotError:
+    return SnapshotError(f"{path} must be a manifest of epochs of format {_FORMAT}, but is none; restore the whole "
+                         f"folder from a copy, or write to another folder")
+
+
+def epoch_files(path: str | os.PathLike[str], query: str = "") -> list[Path]:
+    """The files of the committed epochs in a folder, in order; of shared streams, those of one ``query``."""
+    folder = _folder_of(Path(path), query)
+    return sorted(one for one in folder.iterdir() if _VISIBLE.fullmatch(one.name)) if folder.is_dir() else []
+
+
+def _folder_of(path: Path, query: str) -> Path:
+    """The folder of a query, whose name may be any text."""
+    if not query:
+        return path
+    name = quote(query, safe="")
+    return path / (f"%{ord(name[0]):02X}{name[1:]}" if name[0] in "._" else name)
+
+
+def hidden_name(epoch: int) -> str:
+    """The name of the rows of an epoch that is not committed yet; without its "_", of one that is."""
+    return f"_epoch-{epoch:012}.parquet"
+
+
+def _state_name(epoch: int) -> str:
+    """The name of the state behind an epoch."""
+    return f"_state-{epoch:012}"
+
+
+def _check_rows(folder: Path, manifest: Manifest) -> None:
+    """Raise `SnapshotError` unless the files in ``folder`` have the rows of ``manifest``, but for those dropped."""
+    dropped = _dropped(folder)
+    for query, rows in manifest.rows.items():
+        at = dropped.get(query, 0)
+        for file in epoch_files(folder, query):
+            first, end = _extent(file)
+            if first > at:
+                break
+            at = max(at, end)
+        if at != rows:
+            of = f" of the query {query!r}" if query else ""
+            raise SnapshotError(f"{_folder_of(folder, query)} must hold the {rows} rows{of} that {_MANIFEST} counts, "
+                                f"but those from row {at} on are in no file; restore the files from a copy. Old epochs "
+                                f"are removed by splitjoin.drop_epochs, which notes them")
+
+
+def _extent(file: Path) -> tuple[int, int]:
+    """The place of the first row of an epoch's file in the rows of its query, and that behind its last row."""
+    try:
+        found = pq.read_metadata(file)
+        first = int(json.loads(found.metadata[b"splitjoin.epoch"])["first_row"])
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        raise SnapshotError(f"{file} must be a file of an epoch, but cannot be read ({first_line(error)}); restore it "
+                            f"from a copy") from None
+    return first, first + int(found.num_rows)
+
+
+def _dropped(folder: Path) -> dict[str, int]:
+    """The rows of each query that `drop_epochs` has removed."""
+    found = _read(folder / _DROPPED) or {"rows": {}}
+    if not isinstance(found.get("rows"), dict) or not all(type(n) is int for n in found["rows"].values()):
+        raise _no_manifest(folder / _DROPPED)
+    return dict(found["rows"])
+
+
+def drop_epochs(folder: str | os.PathLike[str], before: int) -> int:
+    """Remove the rows of the epochs before number ``before`` from a folder that `StreamJoin.write_to` fills, also while
+    it does. Returns the number of files. Rows that go without it count as lost when the folder is opened again.
+
+    Raises `InputError` for epochs that are not committed, and where files cannot be removed.
+    """
+    path = Path(folder)
+    manifest, rows = read_manifest(path), _dropped(path)
+    if type(before) is not int or not 0 <= before <= manifest.epochs:
+        raise InputError(f"epochs before a number from 0 to {manifest.epochs}, which are committed, can be dropped, "
+                         f"not those before {before!r}")
+    old = {query: [file for file in epoch_files(path, query) if int(file.name[6:18]) < before]
+           for query in manifest.rows}
+    for query, files in old.items():
+        if files:
+            rows[query] = max(rows.get(query, 0), _extent(files[-1])[1])
+    try:
+        with disk.replacing(path / _DROPPED) as file:
+            file.write(_json_bytes({"rows": rows}))
+        for file_ in (one for files in old.values() for one in files):
+            disk.remove(file_)
+    except OSError as error:
+        raise InputError(f"epochs of {path} cannot be dropped: {first_line(error)}; call it again") from error
+    return sum(map(len, old.values()))
+
+
 def _locked(path: Path) -> BaseFileLock:
     from filelock import FileLock, Timeout  # here, as it takes 20 ms to import
 
-    lock = FileLock(path / LOCK, timeout=0)
+    lock = FileLock(path / _LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout:
@@ -243,7 +387,7 @@ def _check_alone(path: Path) -> None:
     here = Path(os.path.realpath(path))
     others = [*here.parents, *(Path(at) for at, _, _ in os.walk(here) if at != str(here))]
     for other in others:
-        if (other / MANIFEST).exists():
+        if (other / _MANIFEST).exists():
             raise InputError(f"a folder of epochs must not lie in another one, but {other} is one, and {here} lies "
                              f"{'in' if other in here.parents else 'around'} it; write to a folder beside it")
 
@@ -252,7 +396,7 @@ def _hidden_files(folder: Path) -> list[tuple[Path, int]]:
     """The files of rows without the name of an epoch in the folder of a query, and the numbers of their epochs."""
     if not folder.is_dir():
         return []
-    return [(path, int(found[1])) for path in sorted(folder.iterdir()) if (found := HIDDEN.fullmatch(path.name))]
+    return [(path, int(found[1])) for path in sorted(folder.iterdir()) if (found := _HIDDEN.fullmatch(path.name))]
 
 
 def _write_table(path: Path, table: pa.Table, about: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.closing import Closing
 from splitjoin.base.errors import InputError
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Side
@@ -46,7 +47,7 @@ class SourceOwner(Protocol):
 Shed = Callable[[int, int], npt.NDArray[np.bool_]]
 
 
-class Source:
+class Source(Closing):
     """One producer of tuples. ``side`` is its stream, ``index`` its place among sources of that stream at equal times.
 
     Use as a context manager to close it at the end.
@@ -81,12 +82,6 @@ class Source:
     def close(self) -> None:
         """End the source, so that no other source waits for it. Closing it again has no effect."""
         self._owner.remove(self.side, self.index)
-
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from splitjoin.base.closing import Closing
 from splitjoin.base.errors import DeviceError, InputError, SchemaError, SnapshotError, UnsupportedError
 from splitjoin.engines.device import Device, Fault
 from splitjoin.engines.effectiveness import effectiveness
@@ -63,7 +64,7 @@ class CommonHost:
     held: Callable[[], AbstractContextManager[None]]
 
 
-class CommonJoin:
+class CommonJoin(Closing):
     """One join over shared streams, on one device, for several queries; `SharedStreams.common_join` adds it.
 
     Tuples are stored, encoded and compared once. From the pairs that the join finds, each query keeps, by a test on the
@@ -192,12 +193,6 @@ class CommonJoin:
         for query in self.queries:
             query.close()
         self._host.forget_join(self)
-
-    def __enter__(self) -> CommonJoin:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def current(self) -> Query:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Condition
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
 from splitjoin.base import threads
+from splitjoin.base.closing import Closing
 from splitjoin.base.errors import DeviceError, InputError, SnapshotError, SplitJoinError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
@@ -32,7 +32,6 @@ from ..gate.times import Idle, Lateness
 from ..limit import GateOptions, Limit, PipelineOptions
 from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
-from .changes import ChangesOfAll
 from .common_join import CommonHost, CommonJoin, any_of
 from .input import SharedInput
 from .query import SharedPipeline, SharedQuery, new_name
@@ -44,17 +43,24 @@ __all__ = ["SharedStreams"]
 _ANY = "TRUE"
 #: A snapshot holds those of the streams and of each query.
 _ENVELOPE, _STREAMS = Envelope(b"SPLJSHAR", 2, "shared streams"), "streams"
+#: By the names of queries, the row ids (R's, S's) of the first tuples after a change.
+Places = dict[str, tuple[int, int]]
+Changed = TypeVar("Changed")
+Answer = TypeVar("Answer")
 #: Seconds after which a push that is held up looks again: a query that reads tells no push, lest it wait for one.
 _PATIENCE = 0.02
 
 
-class SharedStreams(FeedingSession, ChangesOfAll):
+class SharedStreams(FeedingSession, Closing):
     """One pair of streams that many queries read; `splitjoin.share` starts it.
 
     Each query's rows are those of its own single session over the same arrival order, from the tuple at which it was
     added. Adding, removing, or failing of one query changes no other's rows. Tuples are checked, ordered and kept once
     until every query has read them. Several threads may call its methods. Use as a context manager, which ends the
     streams and closes the queries that are left.
+
+    A change of all queries, before the next tuple, is that of each query's own method. It is checked for all first, and
+    if it is refused for one, none changes. If a device fails later, the error's notes say which queries have changed.
 
     Args:
         r_schema: The Arrow schema of stream R.
@@ -153,6 +159,41 @@ class SharedStreams(FeedingSession, ChangesOfAll):
             name = new_name("j", "common join", name, self._joins)
             self._joins[name] = made = CommonJoin(host, name, query, window, select, chosen, CoreFaults(on_fault))
             return made
+
+    def mask(self, cores: Collection[int], *, of: int) -> Places:
+        """Mask sub-windows of all queries; see `SharedQuery.mask`. Each counts its own row ids.
+
+        Returns, by the queries' names, the row ids (R's, S's) of the first tuples after the change.
+        """
+        with self._standing() as (queries, _):
+            return _change(queries, lambda query: query.check(lambda of_query: of_query.mask(cores, of)),
+                           lambda query: query.mask(cores, of=of))
+
+    def precision(self, n: int) -> Places:
+        """Change the precision of all queries; see `SharedQuery.precision`. Returns places as `mask`."""
+        with self._standing() as (queries, _):
+            return _change(queries, lambda query: query.check(lambda of_query: of_query.precision(n)),
+                           lambda query: query.precision(n))
+
+    def window(self, window: WindowSpec) -> Places:
+        """Change the windows of all queries; see `SharedQuery.window`. Returns places as `mask`.
+
+        Those of a common join, within which its queries' windows must lie, are changed by `CommonJoin.window`.
+        """
+        with self._standing() as (queries, _):
+            return _change(queries, lambda query: query.check(lambda of_query: of_query.window(window)),
+                           lambda query: query.window(window))
+
+    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None,
+             **options: object) -> None:
+        """Move all queries, and the common joins that have queries, to ``device``; see `SharedQuery.move`."""
+        given = merged_options(device_options, options, device, self.move)
+        with self._standing() as (queries, joins):
+            chosen = {name: find_device(device, **given) for name in (*queries, *joins)}
+            movers = {f"query {name}": query for name, query in queries.items() if query.has_device} | {
+                f"join {name}": join for name, join in joins.items()}
+            _change(movers, lambda mover: mover.check_move(chosen[mover.name]),
+                    lambda mover: mover.move(chosen[mover.name]))
 
     @property
     def queries(self) -> Mapping[str, SharedQuery]:
@@ -254,11 +295,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
                 self._closed = True
                 self._lock.notify_all()
 
-    def __enter__(self) -> SharedStreams:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
         for query in self.queries.values():
             query.close()
@@ -292,6 +329,9 @@ class SharedStreams(FeedingSession, ChangesOfAll):
 
     @contextmanager
     def _standing(self) -> Iterator[tuple[Mapping[str, SharedQuery], Mapping[str, CommonJoin]]]:
+        """The queries and the common joins that have not ended, by name; within the context nobody reads them, and no
+        tuple becomes ready.
+        """
         with self._usable(), self._held():
             yield ({name: query for name, query in self._queries.items() if not query.ended},
                    {name: join for name, join in self._joins.items() if join.running})
@@ -386,3 +426,23 @@ class SharedStreams(FeedingSession, ChangesOfAll):
     def _check_usable(self) -> None:
         if self._closed:
             raise DeviceError("the shared streams are closed")
+
+
+def _change(chosen: Mapping[str, Changed], check: Callable[[Changed], None],
+            act: Callable[[Changed], Answer]) -> dict[str, Answer]:
+    """What ``act`` gives for each of ``chosen``, once all have passed ``check``."""
+    for name, one in chosen.items():
+        try:
+            check(one)
+        except SplitJoinError as error:
+            error.add_note(f"that is so of {name!r}; nothing was changed")
+            raise
+    done: dict[str, Answer] = {}
+    for name, one in chosen.items():
+        try:
+            done[name] = act(one)
+        except Exception as error:
+            rest = [other for other in chosen if other not in done]
+            error.add_note(f"changed were {', '.join(done) or 'none'}; not changed were {', '.join(rest)}")
+            raise
+    return done

@@ -17,7 +17,7 @@ import splitjoin
 from splitjoin.base.disk import using
 from splitjoin.base.errors import DeviceError, InputError, SnapshotError
 from splitjoin.sessions.epochs import EpochWriter, epoch_files
-from splitjoin.sessions.epochs.layout import hidden_name
+from splitjoin.sessions.epochs.folder import hidden_name
 
 from ....support.simulated_disk import SimulatedDisk
 
