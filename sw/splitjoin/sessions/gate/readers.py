@@ -131,7 +131,6 @@ class ReadySequence:
         self._readers: list[GateReader] = []
         self._nothing: Arrivals | None = None
         self._stands = False  # nothing becomes ready
-        self._begin: int | None = None  # where readers begin that are made now, if not at the end
         self.end = 0
         self.frontier: int | None = None
         self.done = False
@@ -146,7 +145,7 @@ class ReadySequence:
             if self._nothing is None:
                 self._nothing = arrivals.split(0)[0] if len(arrivals) else arrivals
             if len(arrivals):
-                if self._readers or self._begin is not None:
+                if self._readers:
                     self._append(arrivals)
                 self.end += len(arrivals)
             if len(arrivals) or known != (self.frontier, self.done):
@@ -158,7 +157,7 @@ class ReadySequence:
         """
         with self._changed:
             self.collect()
-            made = GateReader(self, self.end if self._begin is None else self._begin, columns, schemas)
+            made = GateReader(self, self.end, columns, schemas)
             self._readers.append(made)
             return made
 
@@ -173,19 +172,6 @@ class ReadySequence:
         finally:
             with self._changed:
                 self._stands = False
-
-    @contextmanager
-    def beginning(self) -> Iterator[None]:
-        """Readers that are made within the context begin at one place, though tuples may become ready meanwhile, as a
-        source is silent for too long. No other thread may know the sequence yet.
-        """
-        self._begin = self.end
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._begin = None
-                self._free()
 
     @property
     def nothing(self) -> Arrivals:
@@ -244,8 +230,7 @@ class ReadySequence:
 
     def _free(self) -> None:
         """Drop the slices that all readers have read."""
-        begin = self.end if self._begin is None else self._begin
-        first = min([begin, *(reader.position for reader in self._readers)])
+        first = min((reader.position for reader in self._readers), default=self.end)
         n = sum(1 for start, _ in self._slices if start < first)
         if n:
             del self._slices[:n]

@@ -251,18 +251,16 @@ class SharedStreams(FeedingSession, Closing):
             states = {name: Snapshot.from_bytes(parts[f"query {name}"]) for name in self._queries}
             scans: dict[str, SharedScan] = {}
             fresh: dict[str, SharedPipeline] = {}
+            made = self._fresh_input()
             try:
+                for name, join in self._joins.items():
+                    if (scan := join.opened_again(made.sequence, parts[f"join {name}"])) is not None:
+                        scans[name] = scan
+                for name, query in self._queries.items():
+                    fresh[name] = query.opened_again(made.sequence, states[name], scans)
                 with streams.reading():
                     streams.check_tables(self._base)
-                    made = self._fresh_input()
-                    made.restore(streams)
-                with made.sequence.beginning():
-                    made.sequence.collect()  # what the gate knows of its sources
-                    for name, join in self._joins.items():
-                        if (scan := join.opened_again(made.sequence, parts[f"join {name}"])) is not None:
-                            scans[name] = scan
-                    for name, query in self._queries.items():
-                        fresh[name] = query.opened_again(made.sequence, states[name], scans)
+                    made.restore(streams)  # last, so that nothing is ready before all queries are at one place
             except BaseException:
                 for pipeline in fresh.values():
                     pipeline.close()
@@ -274,7 +272,7 @@ class SharedStreams(FeedingSession, Closing):
                 query.replace(fresh[name])
             for name, join in self._joins.items():
                 join.replace(scans.get(name))
-            self._lock.notify_all()
+            self._work()
 
     @staticmethod
     def _check_names(prefix: str, what: str, parts: Mapping[str, bytes], names: Mapping[str, object]) -> None:
