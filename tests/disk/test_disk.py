@@ -51,13 +51,13 @@ def unnamed(call: str) -> str:
     # Names are not synced: of files, of the manifest, of folders.
     ("results", disk, "replacing", "_disk.sync_folder(path.parent)", "pass"),
     ("states", disk, "replacing", "_disk.sync_folder(path.parent)", "pass"),
-    ("epochs", EpochFolder, "commit", "disk.sync_folder(folder_of(self.path, name))", "pass"),
+    ("epochs", EpochFolder, "commit", "disk.sync_folder(_folder_of(self.path, name))", "pass"),
     ("epochs", disk, "make_folder", "_disk.sync_folder(folder.parent)", "pass"),
     ("states", disk, "make_folder", "_disk.sync_folder(folder.parent)", "pass"),
     ("epochs", EpochFolder, "settle", "disk.sync_folder(self.path)", "pass"),
     ("epochs", EpochFolder, "_finish", "disk.sync_folder(folder)", "pass"),
     # Recovery takes the wrong epochs.
-    ("epochs", EpochFolder, "_finish", "state_name(end - 2)", "state_name(end - 1)"),
+    ("epochs", EpochFolder, "_finish", "_state_name(end - 2)", "_state_name(end - 1)"),
     ("epochs", EpochFolder, "_finish", "hidden_name(end - 1)", "hidden_name(end)"),
     ("epochs", EpochFolder, "_sweep", "int(found[1]) != end - 1", "int(found[1]) < end"),
     ("epochs", folder, "_check_rows", "first > at", "first >= at"),
