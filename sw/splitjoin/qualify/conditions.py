@@ -22,7 +22,7 @@ from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import length_text
 from splitjoin.plan.time_band import time_band
 
-from .printed import atoms, marked_number, readings, simple, sql_tree, without_truncation
+from .printed import atoms, marked_number, readings, simple, sql_tree
 
 __all__ = ["JoinCondition", "read_condition"]
 
@@ -95,7 +95,7 @@ def _read(tree: exp.Expr, side: Callable[[int], Side | None], names: Mapping[int
     said = _text(tree, predicate, schemas)
     spoken = ", ".join(f"{of}.{name} {_SPARK_NAMES.get(type_, str(type_).replace('128', ''))}"
                        for (of, name), type_ in sorted(chosen.items(), key=lambda one: one[0][0]))
-    return JoinCondition(said, spoken, _window(tree, predicate, schemas))
+    return JoinCondition(said, spoken, _window(predicate, schemas))
 
 
 def _columns(tree: exp.Expr, side: Callable[[int], Side | None], names: Mapping[int, str],
@@ -198,23 +198,20 @@ def _text(tree: exp.Expr, predicate: Expr, schemas: Sequence[Schema]) -> str:
     return whole
 
 
-def _window(tree: exp.Expr, predicate: Expr, schemas: Sequence[Schema]) -> str:
+def _window(predicate: Expr, schemas: Sequence[Schema]) -> str:
     """The arguments ``time`` and ``window`` that lose no pair of ``predicate``, or an empty text.
 
     Timestamps and dates are times; of integers, only the user knows that.
     """
-    bare, slack = without_truncation(tree)
-    if slack:
-        predicate = _condition(bare, schemas)
     for types in ((Timestamp, Date), (Int,)):
         times = [[c.name for c in schema if isinstance(c.type, types)][:_TIMES] for schema in schemas]
-        found = [said for pair in itertools.product(*times) if (said := _range(predicate, schemas, pair, slack))]
+        found = [said for pair in itertools.product(*times) if (said := _range(predicate, schemas, pair))]
         if found:
             return "; or ".join(found[:3]) + (", if these are the event times" if Int in types else "")
     return ""
 
 
-def _range(predicate: Expr, schemas: Sequence[Schema], pair: Sequence[str], slack: int) -> str:
+def _range(predicate: Expr, schemas: Sequence[Schema], pair: Sequence[str]) -> str:
     try:
         time = time_columns(schemas[0], schemas[1], (pair[0], pair[1]))
     except SplitJoinError:
@@ -223,17 +220,17 @@ def _range(predicate: Expr, schemas: Sequence[Schema], pair: Sequence[str], slac
     lengths = [band[side] for side in SIDES]
     if lengths[0] is None or lengths[1] is None or (time.tick is None and lengths == [0, 0]):
         return ""  # two keys that are equal are no times
-    said = [f'"RANGE {_length(length, time, slack)}"' for length in lengths if length is not None]
+    said = [f'"RANGE {_length(length, time)}"' for length in lengths if length is not None]
     window = said[0] if said[0] == said[1] else f"({said[0]}, {said[1]})"
     columns = f'"{pair[0]}"' if pair[0] == pair[1] else f'("{pair[0]}", "{pair[1]}")'
     return f"time={columns}, window={window}"
 
 
-def _length(ticks: int, time: TimeColumns, slack: int) -> str:
-    """A window's length of so many ticks, longer by ``slack`` in nanoseconds, and rounded up."""
+def _length(ticks: int, time: TimeColumns) -> str:
+    """A window's length of so many ticks, rounded up."""
     if time.tick is None:
         return f"{ticks} DAYS" if isinstance(time.type, Date) else str(ticks)
-    length = ticks * TIME_UNITS[time.tick] + slack
+    length = ticks * TIME_UNITS[time.tick]
     for unit in (UNIT_NS["SECOND"], UNIT_NS["MILLISECOND"]):
         if length >= 10 * unit:
             length += -length % unit

@@ -18,7 +18,7 @@ from splitjoin.lang.types import UNIT_NS
 from .attributes import attributes_in
 
 __all__ = ["MOST_CHARACTERS", "Reading", "atoms", "marked", "marked_number", "null_safe", "readings", "simple",
-           "sql_tree", "without_truncation"]
+           "sql_tree"]
 
 #: The longest condition that is read, in characters.
 MOST_CHARACTERS = 10_000
@@ -288,23 +288,6 @@ def _times(e: exp.Expr, unit: str) -> exp.Expr | None:
         a, b = _times(e.this, unit), _times(e.expression, unit)
         return None if a is None or b is None else type(e)(this=a, expression=b)
     return None
-
-
-def without_truncation(tree: exp.Expr) -> tuple[exp.Expr, int]:
-    """``tree`` without date_trunc(), and the nanoseconds of the longest unit in it: a bound of two truncated times'
-    difference is one of the times' own difference if it is longer by less than that unit.
-    """
-    longest = 0
-
-    def bare(e: exp.Expr) -> exp.Expr:
-        nonlocal longest
-        if isinstance(e, exp.Anonymous) and e.name == "date_trunc":
-            longest = max(longest, UNIT_NS[e.expressions[0].name.upper()])
-            time: exp.Expr = e.expressions[1]
-            return time
-        return e
-
-    return tree.transform(bare), longest
 
 
 def _call(e: exp.Expr, name: str) -> list[Any] | None:

@@ -36,6 +36,34 @@ def test_bounds_of_integers(on: str, r: int | None, s: int | None, kind: pa.Data
         assert length is None or max(end, 0) == length
 
 
+#: The start of a day, as microseconds, and how far the times of a pair may be from it in the next test.
+_DAY, _REACH = 86_400 * 10**6, 130
+
+
+@pytest.mark.parametrize(("on", "more"), [
+    ("date_diff('second', s.ts, r.ts) BETWEEN -20 AND 5", 0), ("date_diff('minute', s.ts, r.ts) = 0", 0),
+    ("date_trunc('minute', r.ts) <= s.ts AND r.ts >= date_trunc('minute', s.ts)", 0),
+    ("date_diff('second', s.ts, r.ts) DIV 60 = 0", 2), ("abs(date_diff('second', s.ts, r.ts) / 60) < 1", 2),
+    ("floor(date_diff('second', s.ts, r.ts) / 30) = 1", 2), ("date_diff('day', s.ts, r.ts) = 1 AND r.ts < s.ts", None),
+    ("NOT (r.ts < s.ts OR r.ts > s.ts + INTERVAL '9' SECOND)", 0),
+    ("r.ts = s.ts OR abs(r.ts - s.ts) BETWEEN INTERVAL '3' SECOND AND INTERVAL '8' SECOND", 0),
+    ("NOT (r.ts <> s.ts AND abs(r.ts - s.ts) > INTERVAL '8' SECOND)", 0),
+    ("(r.ts - s.ts) * 2 < INTERVAL '9' SECOND AND -(s.ts - r.ts) > INTERVAL '-9' SECOND", 0),
+])
+def test_bounds_of_rounded_times(on: str, more: int | None) -> None:
+    """They hold all pairs of a grid of seconds around a beginning of a day, and are ``more`` seconds longer at most."""
+    query = made(on, pa.timestamp("us", "UTC"))
+    assert query.time is not None
+    band = time_band(query.predicate, query.time)
+    times = [_DAY + 10**6 * second + part for second in range(-_REACH, _REACH, 7) for part in (-1, 0)]
+    gaps = [b - a for a in times for b in range(times[0], times[-1], 10**6)
+            if evaluate(query.predicate, {"ts": a, "x": 0}, {"ts": b, "x": 0})]
+    for end, length in ((max(gaps, default=0), band["r"]), (-min(gaps, default=0), band["s"])):
+        assert length is not None
+        assert end <= length
+        assert more is None or length - max(end, 0) <= (more + 1) * 10**6 + 1
+
+
 @pytest.mark.parametrize(("on", "r", "s"), [
     ("s.ts BETWEEN r.ts - INTERVAL '5 MINUTES' AND r.ts + INTERVAL '1 HOUR'", 3600 * 10**6, 300 * 10**6),
     ("s.ts >= r.ts AND s.ts < r.ts + INTERVAL '1 SECOND'", 10**6 - 1, 0)])
