@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from pyspark.sql import functions as F  # noqa: N812  # the name all Spark code uses
+from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError, SplitJoinError
 from splitjoin.lang import build, functions
 from splitjoin.lang.build import find_column
 from splitjoin.lang.calendar import UNITS
-from splitjoin.lang.casts import cast, named_type
+from splitjoin.lang.casts import cast, named_type, sql_type
 from splitjoin.lang.ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
 from splitjoin.lang.operations import OPERATIONS, functions as integer_functions
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.sql.parser import parse_sql
-from splitjoin.lang.types import EXACT, Float, Timestamp
+from splitjoin.lang.sql.parser import SqlReader, parse_sql
+from splitjoin.lang.sql.source import Sql, sql_of
+from splitjoin.lang.types import EXACT, STRING, UNIT_NS, Duration, Float, Timestamp
 
-__all__ = ["ColumnReader", "chain", "unsupported"]
+from .time_functions import TIME_FUNCTIONS, Maker, extracted, spark_cast
+
+__all__ = ["ColumnReader", "SparkReader", "chain", "unsupported"]
 
 _CMP: dict[str, CmpOp] = {"=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "<>": "<>"}
 
@@ -75,13 +83,87 @@ class ColumnReader:
         return functions.case([w for w, _ in read], [t for _, t in read], last, at)
 
     def _sql(self, text: str) -> Expr:
-        return parse_sql(text, self._schemas["r"], self._schemas["s"], value=True)
+        return parse_sql(text, self._schemas["r"], self._schemas["s"], value=True, reader=SparkReader)
 
     def _cast(self, child: Any, to: str, tried: bool, at: str) -> Expr:
-        kind = named_type(to, at)
         if tried:
             raise PredicateError(f"{at!r}: TRY_CAST is not supported in a condition; write a cast")
-        return cast(self.expr(child), kind, at)
+        a = self.expr(child)
+        if _is_interval(to) and isinstance(a.type, Duration):
+            return a
+        kind = named_type(to, at)
+        return spark_cast(a, kind, at) or cast(a, kind, at)
+
+
+class _SparkParser(Sql.Parser):
+    """Reads functions of Spark by their names, with their arguments in order."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {
+        name: node for name, node in Sql.Parser.FUNCTIONS.items() if name.lower() not in TIME_FUNCTIONS}
+
+
+class _SparkSql(Sql):
+    """The dialect of conditions of Spark."""
+
+    Parser = _SparkParser
+
+
+class SparkReader(SqlReader):
+    """Reads the text of a condition as `SqlReader` does, with Spark's functions of times, and others by its names."""
+
+    dialect = _SparkSql
+
+    def node(self, e: exp.Expr) -> Expr:
+        match e:
+            case exp.Anonymous() if (found := self._found(e)) is not None:
+                least, most, make = found
+                if not least <= len(e.expressions) <= most:
+                    raise self.unsupported(e)
+                unit = len(e.expressions) == 3 and isinstance(e.expressions[0], exp.Column)
+                first = [Lit(STRING, e.expressions[0].name)] if unit else []
+                return make([*first, *(self.expr(a) for a in e.expressions[len(first):])], self.quote(e))
+            case exp.Extract():
+                return extracted(e.name, self.expr(e.expression), self.quote(e))
+            case exp.Interval(args={"unit": exp.IntervalSpan()}):
+                return _day_to_second(e, self.quote(e))
+            case exp.Cast() if not (isinstance(e.this, exp.Literal) and e.this.is_string):
+                to, a = e.args["to"], self.expr(e.this)
+                if _is_interval(sql_of(to)) and isinstance(a.type, Duration):
+                    return a
+                if (made := spark_cast(a, sql_type(to), self.quote(e))) is not None:
+                    return made
+        return super().node(e)
+
+    def _found(self, e: exp.Anonymous) -> tuple[int, int, Maker] | None:
+        """The function of Spark that ``e`` calls; None for one of the language, as with a unit in quotes."""
+        name, first = e.name.lower(), e.expressions[:1]
+        if name in TIME_FUNCTIONS:
+            quoted = len(e.expressions) == 3 and isinstance(first[0], exp.Literal) and first[0].is_string
+            return None if quoted and name in ("datediff", "date_diff") else TIME_FUNCTIONS[name]
+        return None if name in OPERATIONS or name.startswith("date") else _FUNCTIONS.get(name)
+
+    def unsupported(self, e: exp.Expr) -> PredicateError:
+        error = super().unsupported(e)
+        return PredicateError(f"{error}; and of Spark {', '.join(f'{name}()' for name in TIME_FUNCTIONS)}, extract()"
+                              ) if "it may hold" in str(error) else error
+
+
+def _is_interval(to: str) -> bool:
+    """True for an INTERVAL type that has all that is shorter than a day."""
+    return re.fullmatch(r"interval ((day|hour|minute) to )?second", to.lower()) is not None
+
+
+def _day_to_second(e: exp.Expr, at: str) -> Lit:
+    """``INTERVAL '1 02:03:04.5' DAY TO SECOND``."""
+    span, text = e.args["unit"], e.this.name.strip()
+    found = re.fullmatch(r"([+-]?)(?:(\d+) )?(\d+):(\d+):(\d+(?:\.\d{1,9})?)", text)
+    if found is None or str(span.expression).upper() != "SECOND" or (found[2] is None) == (str(span.this) == "DAY"):
+        raise PredicateError(f"{at!r}: an INTERVAL of several fields must be written as INTERVAL '1 02:03:04' DAY TO "
+                             f"SECOND or INTERVAL '02:03:04' HOUR TO SECOND")
+    sign, *numbers = found.groups()
+    units = (UNIT_NS[unit] for unit in ("DAY", "HOUR", "MINUTE", "SECOND"))
+    ns = sum(Fraction(n or 0) * unit for n, unit in zip(numbers, units, strict=True))
+    return build.duration(int(-ns if sign == "-" else ns))
 
 
 def chain(node: Any, parts: Callable[[Any], list[Any]], same: Callable[[Any], bool]) -> list[Any]:
@@ -165,9 +247,10 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
     "least": (2, _MANY, lambda p, at: functions.extreme("least", p, at)),
     "greatest": (2, _MANY, lambda p, at: functions.extreme("greatest", p, at)),
     **{o.name: (o.operands, o.operands, partial(functions.operation, o.name)) for o in OPERATIONS.values()},
+    **TIME_FUNCTIONS,
     "~": (1, 1, lambda p, at: functions.complement(p[0], at)),
     "shiftleft": (2, 2, lambda p, at: functions.shift("<<", p[0], p[1], at)),
     "shiftright": (2, 2, lambda p, at: functions.shift(">>", p[0], p[1], at)),
 }
 _SHOWN = sorted(("abs", "coalesce", "greatest", "ifnull", "least", "negative", "nullif", "shiftleft", "shiftright",
-                 *(o.name for o in integer_functions())))
+                 *(o.name for o in integer_functions()), *(name for name in TIME_FUNCTIONS if hasattr(F, name))))

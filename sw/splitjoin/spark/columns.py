@@ -17,11 +17,22 @@ from pyspark.sql import Column, DataFrame
 from splitjoin.lang import build
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.schema import Schema, Side
+from splitjoin.lang.sql.parser import parse_sql
 
 from .classic_columns import ClassicReader, sequence
+from .column_reader import SparkReader
 from .versions import VERSION
 
-__all__ = ["condition"]
+__all__ = ["condition", "read_condition"]
+
+
+def read_condition(on: Any, r: Schema, s: Schema, frames: Mapping[Side, DataFrame]) -> Any:
+    """The IR of a condition that is a `Column` or SQL text, which may call Spark's functions of times; others as they
+    are. The arguments, and errors, are those of `condition`.
+    """
+    if isinstance(on, str):
+        return parse_sql(on, r, s, reader=SparkReader)
+    return condition(on, r, s, frames) if isinstance(on, Column) else on
 
 
 def condition(column: Column, r: Schema, s: Schema, frames: Mapping[Side, DataFrame] | None = None) -> Expr:

@@ -10,9 +10,8 @@ import gc
 from pyspark.daemon import manager
 
 import splitjoin.catalyst.task
-import splitjoin.spark.packed
 import splitjoin.spark.streaming.plain_sql
-import splitjoin.spark.windowless  # noqa: F401  # what tasks need, and all that it imports
+import splitjoin.spark.task  # noqa: F401  # what tasks need, and all that it imports
 
 __all__ = ["manager"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from splitjoin.base.errors import InputError
@@ -17,19 +18,20 @@ from splitjoin.rows.output import ResultNames, Selected
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .engine_choice import chosen_engine, may_be_rewritten
+from .batch import BatchJob
 from .inputs import Inputs
-from .join import PartitionedJoin, check_kinds, made_batch_join, made_query, made_streaming_join
-from .partitions import Partitions
+from .join import Partitions, made_join
 from .placement import device_name, folding, parts
+from .rewrite import RewrittenJoin
+from .routes import PartRoute
+from .settings import JoinSettings, StreamOptions
 from .streaming.frontier import Frontier
 from .streaming.group import GroupJoin
-from .streaming.plan import StreamingJoin, StreamOptions
+from .streaming.plan import StreamingJoin
 from .streaming.watermark import WatermarkRule
 from .text import WHICH, duration, extent
 from .ties import Ties
 from .views import Frame, frames
-from .windowless import WindowlessJoin
 
 __all__ = ["explain"]
 
@@ -63,37 +65,22 @@ def explain(left: Frame, right: Frame, *, on: Predicate | None = None, window: W
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     device_options = merged_options(device_options, options, device, explain)
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
+    settings = JoinSettings(ties, device, device_options, partitions, None, fail_on_fallback, streaming)
     names = ResultNames.of(select, suffixes)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
-    joined: PartitionedJoin | WindowlessJoin | StreamingJoin
     r, s = frames(left, right)
-    is_streaming = check_kinds(r, s, streaming, partitions)
-    inputs, reason = Inputs.of(r, s, on, window, time), ""
-    if may_be_rewritten(device_options, device, {"partitions": partitions, "ties": ties}, r):
-        query, _, chosen = made_query(inputs, order=order, names=names, kind=kind)
-        choice = chosen_engine(query, inputs.frames["r"], inputs.frames["s"], chosen, device_options["engine"])
-        if choice.rewritten is not None:
-            return choice.rewritten.explained(choice.reason)
-        reason = choice.reason
-    if is_streaming:
-        joined = made_streaming_join(inputs, ties=ties, order=order, names=names, device=device,
-                                     device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=None,
-                                     options=streaming, kind=kind)
-        query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
-    else:
-        joined = made_batch_join(inputs, ties=ties, order=order, names=names, device=device,
-                                 device_options=device_options, partitions=partitions if mode == "PLAN" else 1,
-                                 fail_on_fallback=fail_on_fallback, kind=kind)
-        query, its_device, its_options = joined.query, joined.device, joined.options
+    if not settings.check_kinds(r, s) and mode != "PLAN" and not device_options.get("engine"):
+        settings = replace(settings, partitions=1)  # so that no job runs
+    joined, reason = made_join(Inputs.of(r, s, on, window, time), order=order, names=names, kind=kind,
+                               settings=settings)
+    if isinstance(joined, RewrittenJoin):
+        return joined.explained(reason)
+    how_run = joined.join if isinstance(joined, StreamingJoin) else joined
+    query, its_device, its_options = how_run.query, how_run.device, how_run.options
     if mode != "PLAN":
         found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
         return "\n".join(str(part) for part in found if mode == "ALL" or not part.on_device)
-    if isinstance(joined, WindowlessJoin):
-        lines = [("device", f"{device_name(its_device)}; every part runs on it, in its Spark task"),
-                 *_common(query, joined.ties, its_device, its_options, "none; a partner may be of any age"),
-                 ("parts", joined.said())]
-    else:
-        lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
+    lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
     if reason:
         lines.insert(1, ("chosen", reason))
     return "\n".join(f"{label:<11}{said}" for label, said in lines)
@@ -117,16 +104,20 @@ def _common(query: Query, ties: Mapping[Side, Sequence[str]], device: str | Devi
     ]
 
 
-def _batch(joined: PartitionedJoin, partitions: Partitions | None,
-           options: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+def _batch(joined: BatchJob, partitions: Partitions | None, options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if isinstance(joined.route, PartRoute):
+        return [("device", f"{device_name(joined.device)}; every part runs on it, in its Spark task"),
+                *_common(joined.query, joined.ties, joined.device, joined.options,
+                         "none; a partner may be of any age"),
+                ("parts", str(joined.route))]
     sizes = joined.sizes().collect()
     rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
-    said = "".join(f", {k}={v}" for k, v in (options or {}).items())
+    said = "".join(f", {k}={v}" for k, v in options.items())
     chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
     return [
         ("device", f"{device_name(joined.device)}{said}; every partition runs on it, in its Spark task"),
-        *_common(joined.query, {s.side: s.ties for s in joined.streams}, joined.device, joined.options),
-        ("partitions", f"{len(joined.cuts)} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} "
+        *_common(joined.query, joined.ties, joined.device, joined.options),
+        ("partitions", f"{joined.route.tasks} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} "
                        f"rows"),
         ("rows", f"{rows}, and {warm} warm ones ({warm / max(rows, 1):.1%}), which fill the windows at the start of a "
                  f"partition and are read twice"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.types import StructType
 
 from splitjoin.base.errors import PredicateError, SchemaError, WindowError
@@ -21,11 +21,11 @@ from splitjoin.lang.types import TIME_UNITS
 from splitjoin.lang.windows import Extent, WindowSpec, parse_window
 from splitjoin.rows.output import OutputColumn
 
-from .columns import condition as column_condition
+from .columns import read_condition
 from .joined_rows import JoinedRows, marked, streams_of
-from .partitions import quoted
 from .streaming.frontier import Frontier
 from .text import WHICH
+from .views import quoted
 from .windows import ANY_WINDOW
 
 __all__ = ["Inputs", "column_first"]
@@ -85,7 +85,8 @@ class Inputs:
 
     def condition(self, r: Schema, s: Schema) -> Predicate | None:
         """The condition, over streams of these schemas."""
-        return column_condition(self.on, r, s, self.given) if isinstance(self.on, Column) else self.on
+        found: Predicate | None = read_condition(self.on, r, s, self.given)
+        return found
 
     @property
     def any_window(self) -> Any:

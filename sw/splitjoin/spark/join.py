@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, UnsupportedError
+from splitjoin.base.errors import OrderError, PredicateError, SchemaError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
 from splitjoin.joins.join import result_columns
-from splitjoin.joins.sql import Projection
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.query import Predicate, Query
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
@@ -29,30 +28,28 @@ from splitjoin.rows.output import OutputColumn, ResultNames, Selected
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .engine_choice import chosen_engine, is_rewritten, may_be_rewritten
+from .batch import BatchJob
 from .inputs import Inputs, column_first
-from .joined_rows import with_marks
 from .metrics import JoinMetrics
 from .named_conditions import NamedConditions, check_named
-from .packed import PackedTask, packed
-from .partitions import Cuts, InputStream, Partitions, balanced_cuts, count_rows, given_starts, partitioned
-from .placement import choose_device
-from .resources import check_resources
-from .results import MadeRows
-from .streaming.frontier import Frontier
-from .streaming.plan import StreamingJoin, StreamOptions, state_folder
-from .task import HOME, PARTITION, Task
-from .ties import Ties, tie_breakers
+from .rewrite import RewrittenJoin, chosen_engine, is_rewritten, may_be_rewritten
+from .settings import JoinSettings, StreamOptions
+from .streaming.plan import StreamingJoin, state_folder
+from .ties import Ties
+from .time_cuts import Partitions
 from .versions import arrow_type
 from .views import Frame, frames
-from .windowless import WindowlessJoin
 from .windows import windowed
-from .workers import check_workers, cores, local_zone, shipped, task_cpus
+from .workers import local_zone
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "batch_join", "check_kinds", "check_metrics", "checked_order",
-    "checked_schemas", "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
+    "AnyJoin", "Partitions", "check_names", "checked_order", "checked_schemas", "computed_field", "joined_with",
+    "made_join", "made_query", "stream_join",
 ]
+
+#: A join of DataFrames, checked; `plan` gives its result.
+AnyJoin = BatchJob | StreamingJoin | RewrittenJoin
+
 
 def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predicate] | None = None,
                 window: WindowSpec | None = None,
@@ -160,31 +157,19 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
             `task_error` finds splitjoin's error in Spark's.
     """
     names = ResultNames.of(select, suffixes)
-    check_metrics(metrics)
     device_options = merged_options(device_options, options, device, stream_join)
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
+    settings = JoinSettings(ties, device, device_options, partitions, metrics, fail_on_fallback, streaming)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     r, s = frames(left, right)
-    is_streaming = check_kinds(r, s, streaming, partitions)
-    refused = {"partitions": partitions, "metrics": metrics, "ties": ties}
+    is_streaming = settings.check_kinds(r, s)
     inputs, named = Inputs.of(r, s, on, window, time), None
     if isinstance(on, Mapping):
-        check_named(kind, streaming=is_streaming, rewrite=is_rewritten(device_options, device, refused), early=early)
+        check_named(kind, streaming=is_streaming, rewrite=is_rewritten(settings), early=early)
         with session_zone(local_zone(r.sparkSession)):
             named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
         inputs = replace(inputs, on=named.any)
-    if may_be_rewritten(device_options, device, refused, r):
-        query, result, chosen = made_query(inputs, order=order, names=names, kind=kind)
-        choice = chosen_engine(query, inputs.frames["r"], inputs.frames["s"], chosen, device_options["engine"])
-        if choice.rewritten is not None:
-            return with_marks(choice.rewritten.plan(), inputs.marked(result, query, chosen))
-    if is_streaming:
-        return made_streaming_join(inputs, ties=ties, order=order, names=names, device=device,
-                                   device_options=device_options, fail_on_fallback=fail_on_fallback,
-                                   metrics=metrics, options=streaming, kind=kind, named=named).plan()
-    return made_batch_join(inputs, ties=ties, order=order, names=names, device=device,
-                           device_options=device_options, partitions=partitions,
-                           fail_on_fallback=fail_on_fallback, kind=kind).plan(metrics)
+    return made_join(inputs, order=order, names=names, kind=kind, settings=settings, named=named)[0].plan()
 
 
 def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
@@ -200,7 +185,7 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
     bound = inspect.signature(stream_join).bind(None, right, **arguments).arguments
     device = bound.get("device", "cpu")
     its_options = merged_options(bound.get("device_options"), bound.get("options", {}), device, stream_join)
-    if not is_rewritten(its_options, device, {}):
+    if not is_rewritten(JoinSettings(device=device, device_options=its_options)):
         find_device(device, **its_options)
 
     def join(left: DataFrame) -> DataFrame:
@@ -209,100 +194,29 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
     return join
 
 
-def made_batch_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: ResultNames,
-                    device: str | Device, device_options: Mapping[str, Any] | None, partitions: Partitions | None,
-                    fail_on_fallback: bool, kind: Mapping[str, Any] | None = None) -> PartitionedJoin | WindowlessJoin:
-    """Check the arguments of `stream_join` for batch DataFrames, and make the join of them."""
-    query, result, gathered = made_query(inputs, order=order, names=names, kind=kind)
-    result = inputs.marked(result, query, gathered)
-    return batch_join(query, inputs.frames["r"], inputs.frames["s"], result, gathered, None, ties=ties, device=device,
-                      device_options=device_options or {}, partitions=partitions, fail_on_fallback=fail_on_fallback)
+def made_join(inputs: Inputs, *, order: str | Order, names: ResultNames, kind: Mapping[str, Any],
+              settings: JoinSettings, named: NamedConditions | None = None) -> tuple[AnyJoin, str]:
+    """Check the arguments of `stream_join`, and make the join of them; also why its engine was chosen, if it was.
 
-
-def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
-               projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
-               partitions: Partitions | Cuts | None, fail_on_fallback: bool) -> PartitionedJoin | WindowlessJoin:
-    """The join of two batch DataFrames by ``query``, with or without windows over event time."""
-    made = WindowlessJoin if query.time is None or query.is_unbounded else PartitionedJoin
-    return made.of(query, left, right, result, gathered, projection, ties=ties, device=device,
-                   device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
-
-
-def made_streaming_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: ResultNames,
-                        device: str | Device, device_options: Mapping[str, Any] | None, fail_on_fallback: bool,
-                        metrics: JoinMetrics | None, options: StreamOptions, kind: Mapping[str, Any] | None = None,
-                        named: NamedConditions | None = None) -> StreamingJoin:
-    """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them. ``named``: the
-    conditions of which that of ``inputs`` is any.
+    ``named``: the conditions of which that of ``inputs`` is any.
     """
     query, result, chosen = made_query(inputs, order=order, names=names, kind=kind)
-    made, gathered = None, chosen
+    made, reason = None, ""
+    if may_be_rewritten(settings, inputs.frames["r"]):
+        rewritten, reason = chosen_engine(query, inputs.frames, inputs.marked(result, query, chosen), chosen,
+                                          settings.device_options["engine"])
+        if rewritten is not None:
+            return rewritten, reason
+    if not inputs.frames["r"].isStreaming:
+        return BatchJob.of(query, inputs.frames, inputs.marked(result, query, chosen), chosen, None, settings), reason
+    gathered = chosen
     if named is not None:
         made = named.over(query, chosen)
         result, gathered = made.result(result), made.gathered
-    spark = inputs.frames["r"].sparkSession
-    earlier = inputs.earlier(state_folder(spark, options.state)) if inputs.joined else {}
-    joined = streaming_join(query, inputs.frames["r"], inputs.frames["s"], result, gathered, made, ties=ties,
-                            device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                            metrics=metrics, options=options, earlier=earlier)
-    return replace(joined, result=inputs.marked(joined.result, query, chosen, joined.frontier))
-
-
-def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: StructType,
-                   gathered: Sequence[OutputColumn], projection: MadeRows | None, *, ties: Ties, device: str | Device,
-                   device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
-                   options: StreamOptions, earlier: Mapping[Side, Frontier]) -> StreamingJoin:
-    """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``. ``earlier``: of
-    those that are rows of earlier joins.
-    """
-    # Aggregates hold numbers of partners, which all groups must number alike.
-    always = bool(query.aggregates)
-    order: dict[Side, tuple[str, ...]] = {"r": tie_breakers(query, "r", left.schema, ties, always),
-                                          "s": tie_breakers(query, "s", right.schema, ties, always)}
-    chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback,
-                                                 task_cpus(left.sparkSession))
-    check_workers(left.sparkSession)
-    return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
-                              refused, metrics, options, cores(left.sparkSession), earlier)
-
-
-def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
-    """True if both are streaming DataFrames, False if both are batch ones.
-
-    Raises a `SplitJoinError` for one of each kind, for anything but a DataFrame, and for an argument that only the
-    other kind has.
-    """
-    for name, data in (("left", left), ("right", right)):
-        if not isinstance(data, DataFrame):
-            raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
-                             f"Arrow tables")
-    check_resources(left.sparkSession)
-    if left.isStreaming != right.isStreaming:
-        streams, batch = ("left", "right") if left.isStreaming else ("right", "left")
-        raise UnsupportedError(f"{streams} is a streaming DataFrame and {batch} is a batch one, but stream_join needs "
-                               f"two of one kind; read {batch} with spark.readStream too, or, to look rows up in it, "
-                               f"join both in plain SQL, with splitjoin.SplitJoinExtensions")
-    if left.isStreaming and partitions is not None:
-        raise InputError("partitions cuts batch DataFrames by time; for streaming DataFrames give groups=… instead")
-    if not left.isStreaming and options.given():
-        raise InputError(f"{', '.join(options.given())}: for streaming DataFrames only, but left and right are batch "
-                         f"ones; leave it out")
-    return bool(left.isStreaming)
-
-
-def check_metrics(metrics: Any) -> None:
-    """Raise `InputError` unless ``metrics`` is a `JoinMetrics` or None."""
-    if metrics is not None and not isinstance(metrics, JoinMetrics):
-        raise InputError(f"metrics must be a JoinMetrics(spark), which is read after an action, not {metrics!r}")
-
-
-def check_windows(query: Query) -> None:
-    """Raise a `SplitJoinError` unless time partitions can decide the rows of ``query``."""
-    if not query.is_pairs and any(query.window(side).rows is not None for side in SIDES):
-        what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
-        raise UnsupportedError(f"a join {what} of batch DataFrames needs RANGE windows without ROWS, as a partition "
-                               f"cannot see when a ROWS window decides; give window='RANGE …', or join streaming "
-                               f"DataFrames")
+    root = state_folder(inputs.frames["r"].sparkSession, settings.streaming.state)
+    earlier = inputs.earlier(root) if inputs.joined else {}
+    joined = StreamingJoin.make(query, inputs.frames, result, gathered, made, settings, earlier)
+    return replace(joined, result=inputs.marked(joined.result, query, chosen, joined.frontier)), reason
 
 
 def made_query(inputs: Inputs, *, order: str | Order, names: ResultNames,
@@ -354,77 +268,6 @@ def computed_field(field: pa.Field, text: str) -> StructField:
     except PySparkTypeError:
         raise SchemaError(f"the values of {text!r} have the type {field.type}, which Spark has not; select what they "
                           f"are computed from") from None
-
-
-@dataclass(frozen=True)
-class PartitionedJoin:
-    """A join of batch DataFrames, checked by the driver and cut into time partitions.
-
-    Attributes:
-        query: The query that devices run.
-        streams: R and S.
-        result: Spark's schema of the result.
-        gathered: The columns that are gathered for a pair.
-        projection: The SELECT list of a statement over the gathered columns; None for `stream_join`.
-        cuts: The beginnings of the partitions.
-        device: The device that runs in tasks.
-        options: Its options there.
-        refused: The error by which the device that was asked for refused the query; empty if it did not.
-    """
-
-    query: Query
-    streams: tuple[InputStream, InputStream]
-    result: StructType
-    gathered: Sequence[OutputColumn]
-    projection: Projection | None
-    cuts: Cuts
-    device: str | Device
-    options: Mapping[str, Any]
-    refused: str
-
-    @classmethod
-    def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
-           projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
-           partitions: Partitions | Cuts | None, fail_on_fallback: bool) -> PartitionedJoin:
-        """The join by ``query``; its tasks return rows of the schema ``result``."""
-        check_windows(query)
-        streams = (InputStream("r", left, tie_breakers(query, "r", left.schema, ties)),
-                   InputStream("s", right, tie_breakers(query, "s", right.schema, ties)))
-        starts = given_starts(query, partitions)
-        chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback,
-                                                 task_cpus(left.sparkSession))
-        # From here on Spark jobs run.
-        check_workers(left.sparkSession)
-        cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts,
-                                                                     cores(left.sparkSession))
-        if query.window_r.rows is not None or query.window_s.rows is not None:
-            cuts = count_rows(query, streams, cuts)
-        return cls(query, streams, result, gathered, projection, cuts, chosen, options, refused)
-
-    @property
-    def packs(self) -> bool:
-        """True if rows cross the shuffle packed: with RANGE windows."""
-        return all(self.query.window(s.side).rows is None for s in self.streams)
-
-    def plan(self, metrics: JoinMetrics | None) -> DataFrame:
-        """The result rows, and with them the work of Spark and of the tasks."""
-        task = Task(self.query, self.device, self.options, self.gathered, self.cuts.counts, metrics, self.projection,
-                    self.cuts.starts)
-        work = PackedTask(task, {s.side: s.ties for s in self.streams}) if self.packs else task
-        return self._task_rows().mapInArrow(shipped(work), self.result)
-
-    def sizes(self) -> DataFrame:
-        """The numbers of ``home`` and ``warm`` rows of each partition that has any."""
-        home, warm = F.sum("home"), F.sum("warm")
-        if not self.packs:
-            at_home = F.col(HOME) == F.col(PARTITION)
-            home, warm = F.count_if(at_home), F.count_if(~at_home)
-        return self._task_rows().groupBy(PARTITION).agg(home.alias("home"), warm.alias("warm"))
-
-    def _task_rows(self) -> DataFrame:
-        if not self.packs:
-            return partitioned(self.query, self.streams, self.cuts)
-        return packed(self.query, self.streams, self.cuts, self.gathered)
 
 
 def checked_schemas(left: DataFrame, right: DataFrame, window: object, time: object) -> tuple[Schema, Schema]:

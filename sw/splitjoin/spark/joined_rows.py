@@ -18,9 +18,9 @@ from splitjoin.base.errors import SchemaError, UnsupportedError, WindowError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-from .partitions import quoted
 from .streaming.frontier import Frontier, digest_of
 from .text import WHICH
+from .views import quoted
 from .workers import is_remote
 
 __all__ = ["JoinedRows", "TupleTime", "marked", "streams_of", "with_marks"]

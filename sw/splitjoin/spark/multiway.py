@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 
 from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
-from splitjoin.engines.device import Device
 from splitjoin.joins.sql import Select
 from splitjoin.joins.sql.multiway import TIME, MultiwayStep, Windows, steps
 from splitjoin.joins.sql.statement import Statement
@@ -19,13 +18,15 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 
-from .join import PartitionedJoin, batch_join, check_kinds, check_names, checked_order, checked_schemas, streaming_join
+from .batch import BatchJob
+from .join import check_names, checked_order, checked_schemas
 from .joined_rows import TupleTime, marked
-from .metrics import JoinMetrics
-from .partitions import Cuts, Partitions, quoted
+from .routes import TimeRoute
 from .select_columns import result_of, sources_of
+from .settings import JoinSettings, StreamOptions
 from .streaming.frontier import Frontier
-from .streaming.plan import StreamOptions
+from .streaming.plan import StreamingJoin
+from .views import quoted
 from .windows import ANY_WINDOW
 from .workers import local_zone
 
@@ -40,20 +41,14 @@ class SeveralFrames:
         statement: The statement.
         frames: The DataFrames, in its order.
         window, time: As of `stream_sql`, for all tables, or by their names.
-        device, device_options, fail_on_fallback, partitions, metrics: As of `stream_sql`, for each join.
-        options: Of streaming joins. Lateness and silence may be given by the names of the tables.
+        settings: For each join. Lateness and silence of streams may be given by the names of the tables.
     """
 
     statement: Statement
     frames: Sequence[DataFrame]
     window: WindowSpec | None
     time: TimeSpec | None
-    device: str | Device
-    device_options: Mapping[str, Any]
-    fail_on_fallback: bool
-    partitions: Partitions | None
-    metrics: JoinMetrics | None
-    options: StreamOptions
+    settings: JoinSettings
 
     def plan(self, order: str | Order) -> DataFrame:
         """The DataFrame of the SELECT list. Raises a `SplitJoinError` that names what does not fit."""
@@ -69,7 +64,7 @@ class SeveralFrames:
         first = self.statement.tables[0].label
         left = self.frames[0].toDF(*(f"{first}.{name}" for name in self.frames[0].columns))
         frontier: Frontier | None = None
-        cuts: Partitions | Cuts | None = self.partitions
+        settings = self.settings
         for n, step in enumerate(steps(self.statement, schemas, windows), 1):
             two: dict[Side, DataFrame] = {"r": left, "s": self.frames[n]}
             select = _select(step, two, windows)
@@ -82,25 +77,22 @@ class SeveralFrames:
                         step.left, windows.times, windows.lengths, strict=False)]
                     streams = {"r": times, "s": (TupleTime(windows.times[n], windows.lengths[n]),)}
             gathered, projection = select.projection.gathered, select.projection
+            if step.carried is None and not streaming:
+                result = marked(result, select.query, streams, sources_of(select))
             if streaming:
-                made = streaming_join(
-                    select.query, left, two["s"], result, gathered, projection, ties=(), device=self.device,
-                    device_options=self.device_options, fail_on_fallback=self.fail_on_fallback, metrics=self.metrics,
-                    options=self._options(n, step), earlier={} if frontier is None else {"r": frontier})
+                made = StreamingJoin.make(select.query, two, result, gathered, projection,
+                                          replace(settings, streaming=self._options(n, step)),
+                                          {} if frontier is None else {"r": frontier})
                 frontier = made.frontier
                 if step.carried is None:
                     made = replace(made, result=marked(made.result, select.query, streams, sources_of(select),
                                                        frontier))
                 left = made.plan()
             else:
-                if step.carried is None:
-                    result = marked(result, select.query, streams, sources_of(select))
-                batch = batch_join(select.query, left, two["s"], result, gathered, projection, ties=(),
-                                   device=self.device, device_options=self.device_options, partitions=cuts,
-                                   fail_on_fallback=self.fail_on_fallback)
-                if isinstance(batch, PartitionedJoin):
-                    cuts = batch.cuts  # quantiles of joined rows would need a job that joins
-                left = batch.plan(self.metrics)
+                batch = BatchJob.of(select.query, two, result, gathered, projection, settings)
+                if isinstance(batch.route, TimeRoute):  # quantiles of joined rows would need a job that joins
+                    settings = replace(settings, partitions=batch.route)
+                left = batch.plan()
             if step.carried is not None and windows is not None:
                 left = left.withColumn(TIME, F.greatest(*(
                     F.col(quoted(f"{t.label}.{name}")) for t, name in zip((*step.left, step.right), windows.times,
@@ -118,11 +110,12 @@ class SeveralFrames:
                 raise UnsupportedError(f"{self.statement.tables[0].label} is {kinds[self.frames[0].isStreaming]} and "
                                        f"{table.label} is {kinds[frame.isStreaming]}, but a statement needs all of one "
                                        f"kind; read all with spark.readStream, or none")
-        return check_kinds(self.frames[0], self.frames[1], self.options, self.partitions)
+        return self.settings.check_kinds(self.frames[0], self.frames[1])
 
     def _options(self, n: int, step: MultiwayStep) -> StreamOptions:
         """The options of step ``n``, from 1."""
-        given, name = self.options, self.options.name or "splitjoin"
+        given = self.settings.streaming
+        name = given.name or "splitjoin"
         late, idle = given.late, given.idle
         if isinstance(late, Mapping):
             of = self._by_table(late, "late")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
 from splitjoin.base.errors import InputError, SchemaError, UnsupportedError
@@ -21,7 +21,7 @@ from splitjoin.lang.schema import Schema, Side
 from splitjoin.plan.implication import weakest
 from splitjoin.rows.output import OutputColumn, output_schema
 
-from .columns import condition as column_condition
+from .columns import read_condition
 
 __all__ = ["QUERY", "NamedConditions", "NamedRows", "check_named"]
 
@@ -40,9 +40,7 @@ class NamedConditions:
         """The conditions ``on``, each as `stream_join` takes one. Raises `InputError` for names that are none."""
         if not on or not all(isinstance(name, str) and name for name in on):
             raise InputError(f"on must have one condition at least, each by a name that is a text, not {list(on)!r}")
-        made = {name: column_condition(one, r, s, frames) if isinstance(one, Column) else one
-                for name, one in on.items()}
-        return cls(tuple((name, predicate(one, r, s)) for name, one in made.items()))
+        return cls(tuple((name, predicate(read_condition(one, r, s, frames), r, s)) for name, one in on.items()))
 
     @property
     def any(self) -> Expr:

@@ -14,8 +14,8 @@ from pyspark.sql.types import DataType
 from splitjoin.base.errors import InputError
 from splitjoin.tables.stated import NullValues, Stated, null_array
 
-from .partitions import quoted
 from .streaming.plan import WATERMARK_DELAY
+from .views import quoted
 
 __all__ = ["with_null_values"]
 

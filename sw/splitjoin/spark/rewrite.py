@@ -12,9 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, DataType, DateType, DoubleType, FloatType, StringType, TimestampType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DoubleType,
+    FloatType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
-from splitjoin.base.errors import InputError, UnsupportedError
+from splitjoin.base.errors import InputError, SplitJoinError, UnsupportedError
 from splitjoin.lang import build
 from splitjoin.lang.ir import Arith, Col, Expr, Within, columns
 from splitjoin.lang.query import Query
@@ -24,14 +33,20 @@ from splitjoin.plan.linear import ExactRelation, LinearTerm
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.rows.output import OutputColumn
 
-from .partitions import number_of_rows
+from .joined_rows import with_marks
+from .settings import JoinSettings
 from .spark_sql import TIMES, Text, Writer, number, quoted
 from .text import WHICH
+from .views import number_of_rows
 
-__all__ = ["ENGINE", "RewrittenJoin"]
+__all__ = ["RewrittenJoin", "chosen_engine", "is_rewritten", "may_be_rewritten"]
 
-#: The engine's name.
-ENGINE = "rewrite"
+#: The engine's name; and that of it or the CPU engine in Python workers, whichever is estimated to take less.
+ENGINE, _AUTO = "rewrite", "auto"
+#: CPU seconds, of runs with the bands of ``bench.spark``: in Spark's join, of a row that is in bins, of a pair that
+#: shares a bin, and of one of the result; in Python, of the start, of a row, and of a pair of the result.
+_COPY, _CANDIDATE, _GIVEN = 2e-6, 2e-8, 1e-7
+_PYTHON, _ROW, _PAIR = 0.4, 5e-6, 1e-6
 #: The joins of Spark that the kinds are, and the side that may be copied: None for either.
 _KINDS: Mapping[str, tuple[str, Side | None]] = {
     "inner": ("JOIN", None), "left": ("LEFT JOIN", "s"), "right": ("RIGHT JOIN", "r"), "semi": ("LEFT SEMI JOIN", "s"),
@@ -63,6 +78,7 @@ class RewrittenJoin:
     Attributes:
         query: The query.
         frames: Both DataFrames.
+        result: Spark's schema of the result.
         gathered: The columns of the result.
         bands: What is cut into bins.
         copied: The side whose rows are copied.
@@ -71,22 +87,24 @@ class RewrittenJoin:
 
     query: Query
     frames: Mapping[Side, DataFrame]
+    result: StructType
     gathered: Sequence[OutputColumn]
     bands: Sequence[_Band]
     copied: Side
     counts: Mapping[Side, int]
 
     @classmethod
-    def of(cls, query: Query, left: DataFrame, right: DataFrame, gathered: Sequence[OutputColumn]) -> RewrittenJoin:
+    def of(cls, query: Query, frames: Mapping[Side, DataFrame], result: StructType,
+           gathered: Sequence[OutputColumn]) -> RewrittenJoin:
         """The join by ``query``. Raises `UnsupportedError` for one that cannot be written; runs a job that counts."""
-        if left.isStreaming:
+        if frames["r"].isStreaming:
             raise UnsupportedError("engine='rewrite' is for batch DataFrames; leave engine out for streaming ones")
         if query.kind.how not in _KINDS or query.aggregates or query.order.kind != "none" or any(
                 query.window(side).rows is not None and query.time is not None for side in SIDES):
             raise UnsupportedError(f"engine='rewrite' writes {', '.join(_KINDS)} joins with RANGE windows, or without "
                                    f"windows, in order 'none'; leave engine out for other kinds, orders, windows and "
                                    f"aggregates")
-        for frame in (left, right):
+        for frame in frames.values():
             if taken := [name for name in frame.columns if name.startswith("__")]:
                 raise InputError(f"engine='rewrite' gives columns of its own names that begin with '__', so none of "
                                  f"the inputs may be called {taken[0]!r}; rename it")
@@ -95,12 +113,11 @@ class RewrittenJoin:
             raise UnsupportedError(f"engine='rewrite' cuts a band into bins, as in abs(r.x - s.a) <= 5 with whole "
                                    f"numbers or times, but {query.predicate} has none that all pairs are in, and there "
                                    f"is no window; leave engine out")
-        frames: dict[Side, DataFrame] = {"r": left, "s": right}
         copied = _KINDS[query.kind.how][1]
-        made = cls(query, frames, gathered, bands, copied or "s", {})
+        made = cls(query, frames, result, gathered, bands, copied or "s", {})
         made.sql()  # refuses what it cannot write before a job runs
         counts = {side: number_of_rows(frames[side]) for side in SIDES}
-        return cls(query, frames, gathered, bands, copied or ("s" if counts["s"] <= counts["r"] else "r"), counts)
+        return replace(made, copied=copied or ("s" if counts["s"] <= counts["r"] else "r"), counts=counts)
 
     @property
     def copies(self) -> int:
@@ -109,7 +126,8 @@ class RewrittenJoin:
 
     def plan(self) -> DataFrame:
         """The result."""
-        return self.frames["r"].sparkSession.sql(self.sql(), left=self.frames["r"], right=self.frames["s"])
+        spark = self.frames["r"].sparkSession
+        return with_marks(spark.sql(self.sql(), left=self.frames["r"], right=self.frames["s"]), self.result)
 
     def sql(self) -> str:
         """The statement, over ``{left}`` and ``{right}``, which ``spark.sql(text, left=…, right=…)`` takes."""
@@ -212,6 +230,51 @@ class RewrittenJoin:
             lost = _error(f"an event time of {WHICH[side]} is NULL; filter such rows out")
             made = f"coalesce({made}, {lost})"
         return made
+
+
+def is_rewritten(settings: JoinSettings) -> bool:
+    """True if the device options choose ``engine="rewrite"``. Raises `InputError` for what it has not besides."""
+    if settings.device_options.get("engine") != ENGINE:
+        return False
+    if given := _besides(settings):
+        raise InputError(f"engine='rewrite' is a join of Spark's own, without a device, so it has no "
+                         f"{', '.join(given)}; leave it out, or leave engine out")
+    return True
+
+
+def may_be_rewritten(settings: JoinSettings, left: DataFrame) -> bool:
+    """True if `chosen_engine` has anything to choose. Raises what `is_rewritten` raises."""
+    return is_rewritten(settings) or (settings.device_options.get("engine") == _AUTO and not left.isStreaming
+                                      and not _besides(settings))
+
+
+def _besides(settings: JoinSettings) -> list[str]:
+    given = [name for name in ("partitions", "metrics", "ties") if getattr(settings, name)]
+    given += [f"device={settings.device!r}"] if settings.device != "cpu" else []
+    return given + [name for name in settings.device_options if name != "engine"]
+
+
+def chosen_engine(query: Query, frames: Mapping[Side, DataFrame], result: StructType, gathered: Sequence[OutputColumn],
+                  engine: object) -> tuple[RewrittenJoin | None, str]:
+    """The join that Spark runs itself, None for the Python workers, by ``engine``, "rewrite" or "auto"; and what
+    `explain` says of the choice. Runs jobs that count rows.
+
+    "auto" takes what is estimated to take less CPU time, from the numbers of rows and of pairs that share a bin or are
+    results. Raises `SplitJoinError` for a join that cannot be written, with "rewrite".
+    """
+    if engine == ENGINE:
+        return RewrittenJoin.of(query, frames, result, gathered), ""
+    try:
+        made = RewrittenJoin.of(query, frames, result, gathered)
+    except SplitJoinError as error:
+        return None, f"in Python workers, as {str(error).partition('; leave engine out')[0]}"
+    candidates = made.candidates()
+    pairs = made.pairs(candidates)
+    own = made.copies * _COPY + candidates * _CANDIDATE + pairs * _GIVEN
+    python = _PYTHON + sum(made.counts.values()) * _ROW + pairs * _PAIR
+    said = (f"about {own:.2g} CPU s by Spark's own join in bins ({candidates:,.0f} pairs share one, {pairs:,.0f} are "
+            f"results), {python:.2g} in Python workers")
+    return (made, f"in Spark: {said}") if own < python else (None, f"in Python workers: {said}")
 
 
 def _error(text: str) -> str:

@@ -16,18 +16,19 @@ from splitjoin.joins.sql.api import bind_tables, check_named, check_options
 from splitjoin.joins.sql.statement import check_steps, parse
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
-from splitjoin.lang.schema import SIDES
+from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .join import batch_join, check_kinds, check_metrics, check_names, checked_order, checked_schemas, streaming_join
+from .batch import BatchJob
+from .join import Partitions, check_names, checked_order, checked_schemas
 from .joined_rows import marked, streams_of
 from .multiway import SeveralFrames
-from .partitions import Partitions
 from .select_columns import result_of, sources_of
-from .streaming.plan import StreamOptions
+from .settings import JoinSettings, StreamOptions
+from .streaming.plan import StreamingJoin
 from .ties import Ties
 from .windows import ANY_WINDOW, windowed
 from .workers import local_zone
@@ -76,32 +77,28 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     check_named([table.name for table in statement.tables], unnamed)
     given, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
-    check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
     options = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
+    settings = JoinSettings(ties, device, device_options, partitions, metrics, fail_on_fallback, options)
     if several:
         if refused := [what for what, value in (("ties", ties), ("aggregates", aggregates)) if value]:
             raise InputError(f"a join of three DataFrames and more has no {' and '.join(refused)}; leave it out, or "
                              f"join two of them first")
-        return SeveralFrames(statement, given, window, time, device, device_options, fail_on_fallback, partitions,
-                             metrics, options).plan(order)
+        return SeveralFrames(statement, given, window, time, settings).plan(order)
     left, right = given
     refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
-    streaming = check_kinds(left, right, options, partitions)
+    streaming = settings.check_kinds(left, right)
     r, s = checked_schemas(left, right, window, time)
     with session_zone(local_zone(left.sparkSession)):
         select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
                              order=checked_order(order), aggregates=aggregates)
     query = select.query if time is None else windowed(select.query, window, 2, streaming=streaming)
-    result = result_of(select, {"r": left, "s": right})
+    two: dict[Side, DataFrame] = {"r": left, "s": right}
+    result, projection = result_of(select, two), select.projection
     check_names(left, result.names, "give one of them another name by AS")
     times, sources = {side: streams_of(query, side, None) for side in SIDES}, sources_of(select)
     if streaming:
-        made = streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
-                              device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                              metrics=metrics, options=options, earlier={})
+        made = StreamingJoin.make(query, two, result, projection.gathered, projection, settings, {})
         return replace(made, result=marked(made.result, query, times, sources, made.frontier)).plan()
     result = marked(result, query, times, sources)
-    return batch_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
-                      device=device, device_options=device_options, partitions=partitions,
-                      fail_on_fallback=fail_on_fallback).plan(metrics)
+    return BatchJob.of(query, two, result, projection.gathered, projection, settings).plan()

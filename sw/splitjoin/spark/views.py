@@ -1,14 +1,19 @@
-"""`frames`: the DataFrames of a join, of which users may give the names of tables and views."""
+"""The DataFrames of a join: `frames`, of which users may give the names of tables and views, and columns of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Union
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 from splitjoin.base.errors import InputError
+from splitjoin.lang.ir import columns
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
+from splitjoin.rows.output import OutputColumn
 
-__all__ = ["Frame", "frames"]
+__all__ = ["Frame", "frames", "needed_columns", "number_of_rows", "numbered", "quoted"]
 
 #: A DataFrame, or the name of a table or a view in the active session, that of the other DataFrame if there is one.
 Frame = Union[DataFrame, str]
@@ -28,3 +33,31 @@ def frames(left: Any, right: Any) -> tuple[Any, Any]:
                          f"which to find them; give spark.table({left!r}) and so on")
     r, s = (spark.table(data) if isinstance(data, str) else data for data in (left, right))
     return r, s
+
+
+def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str] = ()) -> list[str]:
+    """The columns of stream ``side`` that condition, aggregates, result columns ``gathered``, time and ties need; one
+    at least, which counts rows.
+    """
+    read = [query.predicate, *(e for aggregate in query.aggregates for e in aggregate.args)]
+    needed = {*ties, *(c.name for e in read for c in columns(e) if c.side == side),
+              *(c.source for c in gathered if c.side == side)}
+    if query.time is not None:
+        needed.add(query.time.name(side))
+    names = query.schema(side).names
+    return [name for name in names if name in needed] or names[:1]
+
+
+def number_of_rows(data: DataFrame) -> int:
+    """The number of rows, by a Spark job."""
+    return data.select(F.lit(1)).count()  # `count` refuses a DataFrame that has a TIME column
+
+
+def numbered(data: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The columns ``names`` of ``data`` as ``c0``, ``c1``, …: ``mapInArrow`` takes none with a dot or a backquote."""
+    return data.select([data[quoted(name)].alias(f"c{n}") for n, name in enumerate(names)])
+
+
+def quoted(name: str) -> str:
+    """The column ``name``, quoted for Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"

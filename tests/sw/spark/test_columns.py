@@ -70,6 +70,11 @@ CONDITIONS: list[tuple[Any, str]] = [
     (lambda f, c: c("raw") == f.lit(b"a\0"), "r.raw = X'6100'"), (lambda f, c: f.lit(True), "TRUE"),
     (lambda f, c: c("r.`odd name`") == c("own").alias("other"), 'r."odd name" = r.own'),
     (lambda f, c: (c("s.a") < 2.5e-10), "s.a < 2.5e-10"),
+    (lambda f, c: f.datediff("r.day", c("r.day")) == f.expr("date_diff('day', r.day, r.day)"),
+     "date_diff('day', r.day, r.day) = date_diff('day', r.day, r.day)"),
+    (lambda f, c: c("r.at") < f.date_add("s.due", 2) + f.expr("make_dt_interval(0, 1)"),
+     "r.at < date_trunc('day', s.due) + INTERVAL '1' DAY * 2 + INTERVAL '1' HOUR"),
+    (lambda f, c: f.trunc("r.local", "MM") < c("r.local"), "date_trunc('month', r.local) < r.local"),
 ]
 
 
@@ -89,6 +94,12 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda f, c: f.round("y", 1) < 3, PredicateError, "Spark rounds the decimal digits that a float prints as"),
     (lambda f, c: f.date_trunc("day", "at") < c("due"), PredicateError, "truncates a timestamp in the session's"),
     (lambda f, c: f.date_trunc("MM", "local") < c("due"), PredicateError, "the unit of date_trunc() must be one of"),
+    (lambda f, c: f.trunc("local", "DAY") < c("local"), PredicateError, "the unit of trunc() must be one of MM, MON, "),
+    (lambda f, c: f.pmod("r.x", "s.a") == 1, PredicateError, "pmod() must be by a constant above 0, not by s.a"),
+    (lambda f, c: f.expr("extract(HOUR FROM abs(r.at - s.due))") < 1, PredicateError, "is no difference of two times"),
+    (lambda f, c: f.expr("timestampdiff(MONTH, r.at, s.due)") < 1, PredicateError, "a month has no fixed length"),
+    (lambda f, c: f.expr("r.at + make_interval(0, 1)") < c("due"), PredicateError, "without months and years"),
+    (lambda f, c: f.expr("INTERVAL '1' DAY TO HOUR") < c("due"), PredicateError, "must be written as INTERVAL '1 02:"),
     (lambda f, c: f.like(c("r.name"), c("word")), PredicateError, "the pattern of LIKE must be a constant text"),
     (lambda f, c: c("r.name") < 3, PredicateError, "'<(r.name, 3)': string and exact number cannot be compared"),
     (lambda f, c: c("r.x") + c("s.a"), PredicateError, "a condition (true or false) is needed here"),

@@ -145,8 +145,8 @@ def test_input_that_changes_between_counting_and_running(spark: SparkSession, tm
     reason = task_error(failure.value)
     assert isinstance(reason, InputError)
     # Partition 0 has no rows at all any more; it shows in the three warm rows that partition 1 misses.
-    assert "time partition 1 should read 6 rows of the left and 6 of the right" in str(reason)
-    assert "but reads 3 and 3; a ROWS window needs unchanged inputs" in str(reason)
+    assert "time partition 1 needs 3 rows of the left DataFrame before it" in str(reason)
+    assert "but reads 0; a ROWS window needs unchanged inputs" in str(reason)
 
 
 def test_task_error_finds_only_our_own_errors() -> None:

@@ -20,8 +20,9 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.rows.output import ResultNames
 from splitjoin.rows.whole import WholeRows
-from splitjoin.spark import task as tasks
 from splitjoin.spark.placement import choose_device, folding
+from splitjoin.spark.results import ResultRows
+from splitjoin.spark.routes import TimeRoute
 from splitjoin.spark.task import Task
 from splitjoin_sim.pysim import PysimDevice
 
@@ -40,7 +41,8 @@ def made(query: dict[str, Any], r: pa.Table, s: pa.Table) -> Query:
 def in_partitions(query: dict[str, Any], device: Device, r: pa.Table, s: pa.Table, starts: list[int]) -> pa.Table:
     """The rows of the tasks of all partitions, each of which gets the rows up to both windows before it."""
     join = made(query, r, s)
-    task = Task(join, device, {}, result_columns(join, r.schema, s.schema, ResultNames()), None, None, None, starts)
+    made_rows = ResultRows(join, result_columns(join, r.schema, s.schema, ResultNames()), None)
+    task = Task(join, device, {}, made_rows, {}, {}, TimeRoute(starts, {}))
     every, found = arrivals(join, r, s), []
     assert every.ts is not None
     length = (join.window_r.length or 0) + (join.window_s.length or 0)
@@ -52,11 +54,7 @@ def in_partitions(query: dict[str, Any], device: Device, r: pa.Table, s: pa.Tabl
                         every.s.filter(pa.array(mine[every.stream == 1])))
         warm = [int(np.count_nonzero(ts[stream == side] < start)) for side in (0, 1)]
         found += task.join(n, part, *warm)
-    return pa.Table.from_batches(found, task_schema(task))
-
-
-def task_schema(task: Task) -> pa.Schema:
-    return tasks.ResultRows(task.query, task.gathered, task.projection).schema
+    return pa.Table.from_batches(found, made_rows.schema)
 
 
 def plain(table: pa.Table) -> list[str]:

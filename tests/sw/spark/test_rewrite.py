@@ -124,8 +124,8 @@ def test_auto_counts_the_pairs_in_bins(spark: SparkSession, on: str, more: str, 
 def test_pairs_in_bins_are_estimated_from_a_sample(spark: SparkSession) -> None:
     """Of 4,000 rows a side, 2,000 are sampled; also where both sides are the same rows."""
     frame = spark.range(4000).selectExpr("cast(id % 20 AS int) x").cache()
-    query, _, chosen = made_query(Inputs.of(frame, frame, "r.x = s.x", None, None), order="none", names=ResultNames())
-    join = RewrittenJoin.of(query, frame, frame, chosen)
+    query, *rows_of = made_query(Inputs.of(frame, frame, "r.x = s.x", None, None), order="none", names=ResultNames())
+    join = RewrittenJoin.of(query, {"r": frame, "s": frame}, *rows_of)
     assert join.candidates() == join.pairs(1) == 20 * 200**2
     assert 0.8 < join.candidates(2000) / (20 * 200**2) < 1.2
     assert 0.5 < join.pairs(20 * 200**2, 2000) / (20 * 200**2) < 2

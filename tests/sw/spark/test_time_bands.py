@@ -11,11 +11,22 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession  # the name all Spark code uses
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+
+from splitjoin import PredicateError, Schema, SchemaError
+from splitjoin.lang.eval.vector import column, evaluate_columns
+from splitjoin.lang.ir import columns
+from splitjoin.lang.local_times import session_zone
+from splitjoin.lang.query import Query
+from splitjoin.plan.time_band import time_band
+from splitjoin.spark import stream_join
+from splitjoin.spark.columns import read_condition
 
 from ...support.sampling import at_length
 from .test_extension import plan_of, settings
@@ -93,6 +104,17 @@ LEFT = {
     f"extract(MINUTE FROM abs(l.ts - r.ts)) = 0 AND {_NEAR}": "a part of an interval that is no difference of two t",
     "(l.ts - r.ts) / 2 < INTERVAL '20' SECOND": "the function DivideDTInterval of both sides",
 }
+#: Those that a text or a Column of `stream_join` has no words for, and what it says.
+NO_WORDS = {
+    "add_months(l.day, 1) >= r.day AND l.ts <= r.ts": "function ADD_MONTHS is not supported in a condition",
+    "l.ts BETWEEN r.ts - INTERVAL 1 MONTH AND r.ts": "a month has no fixed length",
+    f"l.name LIKE 'k1%' AND r.name RLIKE '^k[0-4]' AND {_NEAR}": "a regular expression is not supported",
+    f"l.pair.a < r.pair.a AND {_NEAR}": "a name of more than two parts is not supported",
+    f"l.name COLLATE UTF8_LCASE < upper(r.name) COLLATE UTF8_LCASE AND {_NEAR}": "function COLLATE is not supported",
+    f"cast(l.ts AS time) <= cast(r.ts AS time) AND {_NEAR}": "cannot be cast to time",
+}
+#: Those that bound times of other columns, which Spark alone knows to come from the event times.
+OF_OTHERS = ("l.day", "l.second", "l.local", "hour(", "l.minute", "* INTERVAL")
 _COMPUTED = ["*", "cast(ts AS date) day", "cast(ts AS timestamp_ntz) local", "unix_timestamp(ts) second",
              "window(ts, '1 minute').start minute"]
 _BACK = re.compile(r"splitjoin\[stream, inner, left ([\d.E]+) s and right ([\d.E]+) s back")
@@ -171,6 +193,58 @@ def test_streams_are_joined_within_bounds_in_which_all_pairs_are(spark: SparkSes
             assert found is not None, on
             behind, ahead = (float(text) for text in found.groups())
             assert -behind * 1e6 <= least <= most <= ahead * 1e6, on
+
+
+@pytest.mark.usefixtures("tables")
+def test_texts_and_columns_of_calls_mean_the_same(spark: SparkSession) -> None:
+    """In a session in UTC; windows that follow from a condition hold all pairs."""
+    with settings(spark, spark__sql__session__timeZone="UTC"):
+        conditions = [*TAKEN, *OF_TABLES]
+        expected = _expected(spark, conditions)
+        frames = {side: spark.table(name).drop("items", "pair") for side, name in (("r", "l"), ("s", "r"))}
+        tables = {side: frame.toArrow() for side, frame in frames.items()}
+        r, s = (Schema.from_table(side, tables[side]) for side in ("r", "s"))
+        at = {"r": np.repeat(np.arange(len(tables["r"])), len(tables["s"])),
+              "s": np.tile(np.arange(len(tables["s"])), len(tables["r"]))}
+        crossed = {side: tables[side].take(at[side]) for side in ("r", "s")}
+        for n, on in enumerate(conditions):
+            text = re.sub(r"\b[lr]\.", lambda found: {"l.": "r.", "r.": "s."}[found[0]], on)
+            for given in (text, F.expr(text)):
+                if on in NO_WORDS:
+                    with session_zone("UTC"), pytest.raises((PredicateError, SchemaError), match=NO_WORDS[on]):
+                        read_condition(given, r, s, {})
+                    continue
+                with session_zone("UTC"):
+                    query = Query.make(r, s, on=read_condition(given, r, s, {}), window="ROWS 1", time="ts")
+                value = evaluate_columns(query.predicate, {c: column(crossed[c.side].column(c.name))
+                                                           for c in columns(query.predicate)}, len(at["r"]))
+                pairs = value.valid & value.values
+                ids = zip(*(crossed[side].column("id").filter(pa.array(pairs)).to_pylist() for side in ("r", "s")),
+                          strict=True)
+                assert {(n, *pair) for pair in ids} == {row for row in expected if row[0] == n}, on
+            if on not in NO_WORDS:
+                assert query.time is not None
+                band = time_band(query.predicate, query.time)
+                assert (None in band.values()) == any(part in on for part in OF_OTHERS), on
+                times = {side: crossed[side].column("ts").filter(pa.array(pairs)).cast(pa.int64()) for side in "rs"}
+                apart = pc.drop_null(pc.subtract(times["s"], times["r"])).to_numpy()
+                for length, gap in ((band["r"], apart), (band["s"], -apart)):
+                    assert length is None or gap.max(initial=0) <= length, on
+
+
+@pytest.mark.usefixtures("tables")
+def test_calls_in_a_zone_whose_clock_is_put_forward(spark: SparkSession) -> None:
+    """What Spark counts by its clock is refused there; seconds since 1970 are not."""
+    left, right = spark.table("l"), spark.table("r")
+    with pytest.raises(PredicateError, match="Spark counts the difference of two timestamps by the clock of the sess"):
+        stream_join(left, right, on="timestampdiff(HOUR, r.ts, s.ts) = 0", device="golden")
+    with pytest.raises(PredicateError, match="Spark finds the day in which a timestamp lies by the clock of the sess"):
+        stream_join(left, right, on=F.datediff("s.ts", "r.ts") == 0, device="golden")
+    on = F.unix_timestamp("r.ts") - F.unix_timestamp("s.ts")
+    found = stream_join(left.drop("items", "pair"), right.drop("items", "pair"), on=on.between(-20, 5),
+                        select=["id_r", "id_s"], device="golden").collect()
+    expected = _expected(spark, ["unix_timestamp(l.ts) - unix_timestamp(r.ts) BETWEEN -20 AND 5"])
+    assert {(0, *row) for row in found} == expected
 
 
 #: Conditions whose bounds Spark does not find, so that it refuses outer joins by them.

@@ -13,9 +13,11 @@ import splitjoin
 from splitjoin import InputError, OrderError, PredicateError, SchemaError, UnsupportedError
 from splitjoin.rows.output import ResultNames
 from splitjoin.spark import JoinMetrics, explain, stream_join, stream_sql, task_error
+from splitjoin.spark.batch import BatchJob
 from splitjoin.spark.inputs import Inputs
 from splitjoin.spark.join import made_query
-from splitjoin.spark.windowless import WindowlessJoin, numbers_of_parts
+from splitjoin.spark.routes import PartRoute, numbers_of_parts
+from splitjoin.spark.settings import JoinSettings
 
 from ...support.sampling import at_length, examples
 from ...support.spark_streams import ON, in_order, rows, stream
@@ -39,19 +41,21 @@ def test_kinds(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.T
 def test_parts_of_both_sides(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.Table]) -> None:
     left, right = frames
     query, result, gathered = made_query(Inputs.of(left, right, ON, None, None), order="none", names=ResultNames())
-    made = WindowlessJoin.of(query, left, right, result, gathered, None, ties=(), device="cpu",
-                             device_options={}, partitions=1, fail_on_fallback=True)
     metrics = JoinMetrics(left.sparkSession)
-    assert rows(replace(made, parts=(5, 4)).plan(metrics).toArrow()) == _golden(tables, on=ON)
+    settings = JoinSettings(partitions=1, metrics=metrics)
+    made = BatchJob.of(query, {"r": left, "s": right}, result, gathered, None, settings)
+    route = PartRoute((5, 4), hashed=False)
+    assert rows(replace(made, route=route).plan().toArrow()) == _golden(tables, on=ON)
     assert metrics.partitions == 20
-    assert replace(made, parts=(5, 4)).said() == "20: each joins one of 5 parts of left with one of 4 parts of right"
+    assert str(route) == "20: each joins one of 5 parts of left with one of 4 parts of right"
     assert "parts      1, which joins all rows" in explain(*frames, on=ON, partitions=1)
 
 
 @pytest.mark.parametrize(("how", "rows_of", "parts"), [
     ("inner", (3_000_000, 400_000), (12, 1)), ("inner", (400_000, 3_000_000), (1, 12)),
     ("inner", (9_000_000, 2_500_000), (36, 3)), ("left", (400_000, 3_000_000), (2, 1)),
-    ("right", (9_000_000, 10), (1, 2)), ("full", (9_000_000, 9_000_000), (1, 1)), ("semi", (10**9, 10), (256, 1))])
+    ("right", (9_000_000, 10), (1, 2)), ("full", (9_000_000, 2_000_000), (36, 8)),
+    ("full", (250_000, 9), (1, 1)), ("semi", (10**9, 10), (256, 1))])
 def test_numbers_of_parts(frames: tuple[DataFrame, DataFrame], how: str, rows_of: tuple[int, int],
                           parts: tuple[int, int]) -> None:
     query, *_ = made_query(Inputs.of(*frames, ON, None, None), order="none", names=ResultNames(), kind={"how": how})

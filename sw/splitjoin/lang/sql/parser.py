@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -67,19 +67,21 @@ _READ_OF: dict[type[exp.Expr], set[str]] = {
 }
 
 
-def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
+def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False, reader: type[SqlReader] | None = None) -> Expr:
     """The IR of an SQL condition over the streams ``r`` and ``s``.
 
     Columns are written ``r.x`` and ``s.a``, or just ``x`` where only one stream has it. Raises `PredicateError` for
     text that cannot be read and for parts that are not supported or ill-typed, quoting them, and `SchemaError` for
-    columns. ``value``: the text may be a value as well.
+    columns. ``value``: the text may be a value as well. ``reader``: what reads it, by default `SqlReader`.
     """
+    reading = reader or SqlReader
+
     def read(*, quoting: bool) -> Expr:
-        reader = SqlReader(text, {"r": r, "s": s}, quoting=quoting)
-        return reader.expr(parsed) if value else reader.condition(parsed)
+        made = reading(text, {"r": r, "s": s}, quoting=quoting)
+        return made.expr(parsed) if value else made.condition(parsed)
 
     try:
-        parsed = parse_tree(text)
+        parsed = parse_tree(text, reading.dialect)
         # Finding the user's own text of every part costs more than all the rest, and only errors show it.
         with contextlib.suppress(PredicateError, SchemaError):
             return read(quoting=False)
@@ -88,10 +90,10 @@ def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
         raise too_deep() from None
 
 
-def parse_tree(text: str) -> exp.Expr:
+def parse_tree(text: str, dialect: type[Sql] = Sql) -> exp.Expr:
     """Sqlglot's tree of the text of a condition or a value. Raises `PredicateError` for what cannot be read."""
     try:
-        parts = Sql().parser().parse_into(exp.Condition, sql_tokens(text), text)
+        parts = dialect().parser().parse_into(exp.Condition, sql_tokens(text), text)
     except ParseError as error:
         raise PredicateError(unreadable(text, error)) from None
     except TokenError as error:
@@ -113,6 +115,8 @@ class SqlReader:
     ``text`` is the whole text that the tree was parsed from; ``schemas`` are the streams by the names that columns are
     written with. With ``quoting``, errors show the part of the text where they arose.
     """
+
+    dialect: ClassVar[type[Sql]] = Sql
 
     def __init__(self, text: str, schemas: Mapping[str, Schema], *, quoting: bool = False):
         self.text = text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,21 +13,22 @@ from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  #
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from splitjoin.base.errors import InputError, SchemaError, WindowError
-from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import TIME_UNITS
 from splitjoin.rows.output import OPERATION, OutputColumn
 from splitjoin.sessions.gate.lateness import Watermark
-from splitjoin.sessions.gate.times import Idle, Lateness, by_side, parse_idle, parse_lateness
+from splitjoin.sessions.gate.times import by_side, parse_idle, parse_lateness
 
-from ..partitions import needed_columns, numbered
 from ..placement import device_name
 from ..results import MadeRows
+from ..settings import JoinSettings, StreamOptions
 from ..text import WHICH, extent
+from ..ties import tie_breakers
 from ..versions import by_number
-from ..workers import in_a_task, is_remote, shipped
+from ..views import needed_columns, numbered
+from ..workers import cores, in_a_task, is_remote, shipped
 from .checkpoint import tell_checkpoints
 from .frontier import Frontier
 from .group import GroupJoin
@@ -41,7 +42,7 @@ from .watermark import WatermarkRule
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["SHOW_CONDITION", "WATERMARK_DELAY", "StreamOptions", "StreamingJoin", "state_folder"]
+__all__ = ["SHOW_CONDITION", "WATERMARK_DELAY", "StreamingJoin", "state_folder"]
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 WATERMARK_DELAY = "spark.watermarkDelayMs"
@@ -49,25 +50,6 @@ WATERMARK_DELAY = "spark.watermarkDelayMs"
 _ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 #: The setting that leaves conditions, whose literals may be secret, out of the names in Spark's plans: true or false.
 SHOW_CONDITION = "spark.splitjoin.showCondition"
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """The arguments of ``stream_join`` that streaming DataFrames have beside those of batch ones."""
-
-    late: Lateness | None = None
-    late_to: str | None = None
-    null_time: str | None = None
-    idle: Idle | None = None
-    watermark: Watermark | None = None
-    early: bool | None = None
-    groups: int | None = None
-    state: str | None = None
-    name: str | None = None
-
-    def given(self) -> list[str]:
-        """The names of the arguments that were given."""
-        return [f.name for f in fields(self) if getattr(self, f.name) is not None]
 
 
 @dataclass(frozen=True)
@@ -100,16 +82,18 @@ class StreamingJoin:
 
     @classmethod
     def make(cls, query: Query, frames: Mapping[Side, DataFrame], result: StructType, gathered: Sequence[OutputColumn],
-             projection: MadeRows | None, ties: Mapping[Side, Sequence[str]], device: str | Device,
-             device_options: Mapping[str, Any], refused: str, metrics: JoinMetrics | None, options: StreamOptions,
-             cores: int, earlier: Mapping[Side, Frontier]) -> StreamingJoin:
-        """Check the arguments that streaming DataFrames have beside those of batch ones.
+             projection: MadeRows | None, settings: JoinSettings, earlier: Mapping[Side, Frontier]) -> StreamingJoin:
+        """The join by ``query``, whose result rows have the schema ``result``.
 
-        ``gathered`` and ``projection``: the columns that are gathered for pairs, and what becomes of them. ``ties``:
-        the columns that order rows with equal times, where that matters. ``earlier``: of inputs that are rows of
-        earlier joins.
+        ``gathered`` and ``projection``: the columns that are gathered for pairs, and what becomes of them.
+        ``earlier``: of inputs that are rows of earlier joins. Raises a `SplitJoinError`.
         """
-        spark = frames["r"].sparkSession
+        spark, options = frames["r"].sparkSession, settings.streaming
+        # Aggregates hold numbers of partners, which all groups must number alike.
+        always = bool(query.aggregates)
+        ties: dict[Side, Sequence[str]] = {
+            side: tie_breakers(query, side, frames[side].schema, settings.ties, always) for side in SIDES}
+        device, device_options, refused = settings.chosen_device(query, frames["r"])
         query = query.narrowed
         rule = _rule(query, frames, options, earlier)
         name = _name(options.name)
@@ -117,7 +101,7 @@ class StreamingJoin:
         if options.null_time not in (None, "error", "late"):
             raise InputError(f"null_time must be 'error' or 'late', not {options.null_time!r}")
         slots = Slots.make(query)
-        groups = _groups(options.groups, cores, query, slots)
+        groups = _groups(options.groups, cores(spark), query, slots)
         if options.late_to is not None:
             _check_root(spark, options.late_to, "late_to")
         if options.early:
@@ -127,8 +111,8 @@ class StreamingJoin:
         join = GroupJoin(query, schemas, gathered, projection, rule, ties, groups, device, device_options, slots,
                          found.settles, options.null_time == "late", bool(options.early))
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
-        return cls(join, frames, result, state_folder(spark, options.state), name, retained, refused, metrics,
-                   options.late_to, earlier)
+        return cls(join, frames, result, state_folder(spark, options.state), name, retained, refused,
+                   settings.metrics, options.late_to, earlier)
 
     @property
     def frontier(self) -> Frontier:

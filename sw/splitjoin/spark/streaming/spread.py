@@ -17,7 +17,7 @@ import pyarrow as pa
 from splitjoin.engines.arrival import R, S, event_ticks
 from splitjoin.lang.schema import SIDES, Side
 
-from ..task import null_time
+from ..packing import ipc_bytes, null_time, tables_of
 from .group import GroupJoin
 from .micro_batch import MicroBatch
 from .rows import Rows
@@ -78,7 +78,7 @@ class Spread:
     def packed(self, hot: frozenset[int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a partition as `PACKED` ones, with a last one for every group. ``hot``: the hot slots."""
         tuples, greatest = 0, None
-        for table in _tables(batches, self.join.schemas[self.side]):
+        for table in (_typed(table, self.join.schemas[self.side]) for table in tables_of(batches, _PACK)):
             time = self.join.query.time
             assert time is not None
             times = table.column(time.name(self.side))
@@ -184,23 +184,7 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
                     sum(tuples.values()), {side: pa.concat_tables(timeless[side]) for side in SIDES}, micro_batch)
 
 
-def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows as tables of ``schema`` of about `_PACK` rows each; Spark's own batches are smaller."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            rows += batch.num_rows
-        if rows >= _PACK:
-            yield _typed(held, schema)
-            held, rows = [], 0
-    if held:
-        yield _typed(held, schema)
-
-
-def _typed(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    table = pa.Table.from_batches(batches)
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     # Spark names the session's time zone in the type of timestamps; the values are the same.
     return pa.table([c if c.type == f.type else c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)],
                     schema=schema)
@@ -208,8 +192,4 @@ def _typed(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 def _encoded(table: pa.Table, slots: npt.NDArray[np.uint16]) -> bytes:
     names = [*(str(n) for n in range(table.num_columns)), "slot"]
-    packed = pa.table([*table.columns, pa.array(slots)], names=names).combine_chunks()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, packed.schema) as writer:
-        writer.write_table(packed)
-    return bytes(sink.getvalue())
+    return ipc_bytes(pa.table([*table.columns, pa.array(slots)], names=names))

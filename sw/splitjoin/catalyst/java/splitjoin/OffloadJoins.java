@@ -243,7 +243,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     }
   }
 
-  /** The numbers of parts of left and right, as of {@code splitjoin.spark.windowless}; tasks and 1 with an equality. */
+  /** The numbers of parts of left and right, as of {@code splitjoin.spark.routes}; tasks and 1 with an equality. */
   private int[] parts(Join join, boolean hasEquality) {
     JoinType type = join.joinType();
     double left = rows(join.left());
