@@ -6,10 +6,7 @@ import hashlib
 import importlib
 import inspect
 import os
-import shutil
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +14,7 @@ from pathlib import Path
 import splitjoin_hw as hw
 from splitjoin import circuit, hls, link
 from splitjoin.base import version as own_version
-from splitjoin.base.cache import find, making, place, publish
+from splitjoin.base.cache import cached
 from splitjoin.base.errors import ToolError
 from splitjoin.circuit.memory import address_bits, lines
 from splitjoin.circuit.wire import Configuration
@@ -62,60 +59,48 @@ def library(config: Configuration, trace: str | None = None) -> Path:
     kind = model_kind(trace, verilator)
     top = inspect.getsource(importlib.import_module(config.structure.component[0]))  # it may be a user's
     name = _name(f"{config.abi_hash:016x}", repr(config), top, _design(), *_recipe(verilator, compiler), *kind.key)
-    return cached(name, lambda target: _build(to_verilog(config), config, verilator, compiler, target,
-                                              part_modules(config), kind))
+    return cached(name, lambda work: _build(to_verilog(config), config, verilator, compiler, work,
+                                            part_modules(config), kind))
 
 
-def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """The entry ``name`` of the cache; if it is not there yet, ``make`` makes it, while others wait for it."""
-    found = find(name)
-    if found is not None:
-        return found
-    target = place(name)
-    with making(target.with_suffix(".lock")):
-        if find(name) is None:
-            make(target)
-    return target
-
-
-def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], target: Path,
-           parts: tuple[str, ...] = (), kind: ModelKind | None = None) -> None:
+def _build(source: str, config: Configuration, verilator: Verilator, compiler: tuple[str, ...], work: Path,
+           parts: tuple[str, ...] = (), kind: ModelKind | None = None) -> Path:
+    """The shared library, made in the folder ``work``."""
     kind = ModelKind() if kind is None else kind
-    with _work_folder(target) as work:
-        verilog = work / f"{TOP}.v"
-        verilog.write_text(source + wrapper(source))
-        chosen = work / "options.vlt"
-        chosen.write_text(options(source, parts))
-        _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
-              "--Mdir", str(work / "cc"), "-O3", *_VERILATOR, *kind.translator], verilator)
-        words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}",
-                 f"-DSOURCES={config.sources}"]
-        if config.memory != "bram":
-            words += [f"-DLINES={lines(config)}", f"-DADDRESS_BITS={address_bits(config)}"]
-        include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
-        levels = _levels()
-        # A translation unit for code that runs once and one for code that always runs, where their levels differ: more
-        # would not pay, as reading the headers takes longer than compiling a small model.
-        units: dict[str, list[Path]] = {}
-        for path in [*sorted((work / "cc").glob("*.cpp")), kind.harness]:
-            units.setdefault(levels["slow" if path.stem.endswith("Slow") else "fast"], []).append(path)
+    verilog = work / f"{TOP}.v"
+    verilog.write_text(source + wrapper(source))
+    chosen = work / "options.vlt"
+    chosen.write_text(options(source, parts))
+    _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
+          "--Mdir", str(work / "cc"), "-O3", *_VERILATOR, *kind.translator], verilator)
+    words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}",
+             f"-DSOURCES={config.sources}"]
+    if config.memory != "bram":
+        words += [f"-DLINES={lines(config)}", f"-DADDRESS_BITS={address_bits(config)}"]
+    include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
+    levels = _levels()
+    # A translation unit for code that runs once and one for code that always runs, where their levels differ: more
+    # would not pay, as reading the headers takes longer than compiling a small model.
+    units: dict[str, list[Path]] = {}
+    for path in [*sorted((work / "cc").glob("*.cpp")), kind.harness]:
+        units.setdefault(levels["slow" if path.stem.endswith("Slow") else "fast"], []).append(path)
 
-        def compile_(level: str) -> str:
-            unit = work / f"unit{level}.cpp"
-            unit.write_text("".join(f'#include "{part}"\n' for part in units[level]))
-            made = work / f"unit{level}.o"
-            first = header(verilator, compiler, (level, *kind.compiler))
-            _run([*compiler, *FLAGS, *kind.compiler, level, *words, *include, "-include", str(first), "-c", str(unit),
-                  "-o", str(made)], verilator)
-            return str(made)
+    def compile_(level: str) -> str:
+        unit = work / f"unit{level}.cpp"
+        unit.write_text("".join(f'#include "{part}"\n' for part in units[level]))
+        made = work / f"unit{level}.o"
+        first = header(verilator, compiler, (level, *kind.compiler))
+        _run([*compiler, *FLAGS, *kind.compiler, level, *words, *include, "-include", str(first), "-c", str(unit),
+              "-o", str(made)], verilator)
+        return str(made)
 
-        with ThreadPoolExecutor(len(units)) as pool:
-            compiled = list(pool.map(compile_, units))
-        runtime = kind.objects(verilator, compiler, levels["fast"])
-        made = work / "model.so"
-        _run([*compiler, "-shared", "-o", str(made), *compiled, *map(str, runtime), "-lpthread",
-              *kind.libraries], verilator)
-        publish(made, target)  # a killed build leaves no half-written model
+    with ThreadPoolExecutor(len(units)) as pool:
+        compiled = list(pool.map(compile_, units))
+    runtime = kind.objects(verilator, compiler, levels["fast"])
+    made = work / "model.so"
+    _run([*compiler, "-shared", "-o", str(made), *compiled, *map(str, runtime), "-lpthread",
+          *kind.libraries], verilator)
+    return made
 
 
 def library_of(source: str, config: Configuration) -> Path:
@@ -125,7 +110,7 @@ def library_of(source: str, config: Configuration) -> Path:
     """
     verilator, compiler = find_verilator(), cxx()
     return cached(_name(source, repr(config), *_recipe(verilator, compiler)),
-                  lambda target: _build(source, config, verilator, compiler, target))
+                  lambda work: _build(source, config, verilator, compiler, work))
 
 
 def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
@@ -138,20 +123,6 @@ def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
 def _name(*parts: str) -> str:
     """The entry of the cache that is the model made from ``parts``."""
     return f"model-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
-
-
-@contextmanager
-def _work_folder(target: Path) -> Iterator[Path]:
-    """An empty folder beside ``target``, removed afterwards. Its name derives from ``target``, whose lock is held, so
-    that a build also removes the files that a killed one left.
-    """
-    work = target.with_suffix(".work")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(mode=0o700)
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 @cache

@@ -13,12 +13,12 @@ from typing import Any
 
 from amaranth.back import verilog
 
-from splitjoin.base.cache import publish
+from splitjoin.base.cache import cached
 from splitjoin.base.errors import ToolError
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.link.linked import LinkedJoin
 
-from .build import _design, _name, _recipe, _work_folder, cached
+from .build import _design, _name, _recipe
 from .runtime import FLAGS, header, objects, run_tool
 from .tools import Verilator, cxx, find_verilator
 
@@ -71,32 +71,31 @@ def model(top: EmulatedTop) -> Any:
     """
     verilator, compiler = find_verilator(), cxx()
     name = _name(*top.key, _design(), _HARNESS.read_text(), *_recipe(verilator, compiler))
-    return _load(cached(name, lambda target: _build(top, verilator, compiler, target)))
+    return _load(cached(name, lambda work: _build(top, verilator, compiler, work)))
 
 
-def _build(top: EmulatedTop, verilator: Verilator, compiler: tuple[str, ...], target: Path) -> None:
-    with _work_folder(target) as work:
-        os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-        source = work / "linked.v"
-        text, pins = top.make()
-        _check_directions(text, pins)
-        source.write_text(text)
-        run_tool([str(verilator.program), "--cc", str(source), "--top-module", pins.module, "--prefix", "Vlinked",
-                  "--Mdir", str(work / "cc"), "-O3", "--no-timing", "-Wno-fatal", "-Wno-lint"], verilator)
-        unit = work / "unit.cpp"
-        parts = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
-        unit.write_text("".join(f'#include "{part}"\n' for part in parts))
-        names = [f"-DPIN_{name}={pin.replace('__', '___05F')}"
-                 for name, pin in (("CLK", pins.clk), ("RX", pins.rx), ("TX", pins.tx))]
-        if pins.reset is not None:
-            names += [f"-DPIN_RESET={pins.reset[0].replace('__', '___05F')}", f"-DRESET_ACTIVE={pins.reset[1]}"]
-        first = header(verilator, compiler, ("-O2", "-DVM_TRACE=0"))
-        root = verilator.root / "include"
-        made = work / "model.so"
-        run_tool([*compiler, *FLAGS, "-O2", "-DVM_TRACE=0", *names, f"-I{work / 'cc'}", f"-I{root}",
-                  f"-I{root / 'vltstd'}", "-include", str(first), "-shared", "-o", str(made), str(unit),
-                  *map(str, objects(verilator, compiler, "-O2")), "-lpthread"], verilator)
-        publish(made, target)
+def _build(top: EmulatedTop, verilator: Verilator, compiler: tuple[str, ...], work: Path) -> Path:
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    source = work / "linked.v"
+    text, pins = top.make()
+    _check_directions(text, pins)
+    source.write_text(text)
+    run_tool([str(verilator.program), "--cc", str(source), "--top-module", pins.module, "--prefix", "Vlinked",
+              "--Mdir", str(work / "cc"), "-O3", "--no-timing", "-Wno-fatal", "-Wno-lint"], verilator)
+    unit = work / "unit.cpp"
+    parts = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
+    unit.write_text("".join(f'#include "{part}"\n' for part in parts))
+    names = [f"-DPIN_{name}={pin.replace('__', '___05F')}"
+             for name, pin in (("CLK", pins.clk), ("RX", pins.rx), ("TX", pins.tx))]
+    if pins.reset is not None:
+        names += [f"-DPIN_RESET={pins.reset[0].replace('__', '___05F')}", f"-DRESET_ACTIVE={pins.reset[1]}"]
+    first = header(verilator, compiler, ("-O2", "-DVM_TRACE=0"))
+    root = verilator.root / "include"
+    made = work / "model.so"
+    run_tool([*compiler, *FLAGS, "-O2", "-DVM_TRACE=0", *names, f"-I{work / 'cc'}", f"-I{root}",
+              f"-I{root / 'vltstd'}", "-include", str(first), "-shared", "-o", str(made), str(unit),
+              *map(str, objects(verilator, compiler, "-O2")), "-lpthread"], verilator)
+    return made
 
 
 def _check_directions(text: str, pins: Pins) -> None:

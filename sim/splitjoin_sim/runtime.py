@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from splitjoin.base.cache import find, making, place, publish
+from splitjoin.base.cache import cached, place, publish
 from splitjoin.base.errors import ToolError
 
 from .tools import Verilator
@@ -45,22 +45,18 @@ def _compiled(verilator: Verilator, compiler: tuple[str, ...], options: tuple[st
     """
     key = "\0".join((verilator.version, *FLAGS, *options, compiler_version(compiler)))
     entry = f"runtime-{hashlib.sha256(key.encode()).hexdigest()[:24]}/{name}"
-    found = find(entry)
-    if found is not None:
-        return found
-    made = place(entry)
-    with making(made.parent.with_suffix(".lock")):
-        if find(entry) is None:
-            part = made.with_suffix(".part")
-            include = verilator.root / "include"
-            run_tool([*compiler, *FLAGS, *options, f"-I{include}", f"-I{include / 'vltstd'}", *mode, str(source), "-o",
-                      str(part)], verilator)
-            if made.suffix == ".gch":
-                plain = made.with_suffix(".plain")
-                plain.write_text(f'#include "{source.name}"\n')
-                publish(plain, made.with_suffix(""))
-            publish(part, made)  # a killed build leaves no half-written file
-    return made
+
+    def make(work: Path) -> Path:
+        made, include = work / name, verilator.root / "include"
+        run_tool([*compiler, *FLAGS, *options, f"-I{include}", f"-I{include / 'vltstd'}", *mode, str(source), "-o",
+                  str(made)], verilator)
+        if made.suffix == ".gch":
+            plain = made.with_suffix("")
+            plain.write_text(f'#include "{source.name}"\n')
+            publish(plain, place(entry).with_suffix(""))
+        return made
+
+    return cached(entry, make)
 
 
 def run_tool(command: list[str], verilator: Verilator) -> None:

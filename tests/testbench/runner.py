@@ -19,9 +19,8 @@ import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import Icarus as CocotbIcarus, Verilator as CocotbVerilator
 
-from splitjoin.base.cache import publish
+from splitjoin.base.cache import cached
 from splitjoin.base.processes import SAFE, python_command
-from splitjoin_sim.build import cached
 from splitjoin_sim.runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
 from splitjoin_sim.tools import Verilator, cxx, find_verilator
 
@@ -137,12 +136,11 @@ def _program(text: str, top: str, *, traced: bool) -> Path:
     key = "\0".join((text, top, verilator.version, cocotb.__version__, *FLAGS, *options, compiler_version(compiler)))
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     return cached(f"bench-{digest}/{top}",
-                  lambda program: _build(program, text, top, verilator, compiler, options, traced))
+                  lambda folder: _build(folder, text, top, verilator, compiler, options, traced))
 
 
-def _build(program: Path, text: str, top: str, verilator: Verilator, compiler: tuple[str, ...],
-           options: tuple[str, ...], traced: bool) -> None:
-    folder = program.parent
+def _build(folder: Path, text: str, top: str, verilator: Verilator, compiler: tuple[str, ...],
+           options: tuple[str, ...], traced: bool) -> Path:
     source, access = folder / f"{top}.v", folder / "access.vlt"
     source.write_text(text)
     # A bench accesses ports only, so internal signals are left to the optimizer.
@@ -158,12 +156,12 @@ def _build(program: Path, text: str, top: str, verilator: Verilator, compiler: t
     everything.write_text("".join(f'#include "{path}"\n' for path in (*sorted(folder.glob("Vtop*.cpp")), main)))
     runtime = objects(verilator, compiler, _LEVEL, _RUNTIME_TRACED if traced else _RUNTIME)
     libraries, include = cocotb_tools.config.libs_dir, verilator.root / "include"
-    part = program.with_suffix(".part")
+    program = folder / top
     run_tool([*compiler, *FLAGS, *options, f"-DVM_TRACE_VCD={int(traced)}", f"-I{folder}", f"-I{include}",
               f"-I{include / 'vltstd'}", "-include", str(header(verilator, compiler, options)), str(everything),
-              *map(str, runtime), "-o", str(part), f"-Wl,-rpath,{libraries}", f"-L{libraries}",
+              *map(str, runtime), "-o", str(program), f"-Wl,-rpath,{libraries}", f"-L{libraries}",
               "-lcocotbvpi_verilator", "-lpthread"], verilator)
-    publish(part, program)  # a killed build leaves no half-written program
+    return program
 
 
 def _ports(text: str, top: str) -> list[str]:

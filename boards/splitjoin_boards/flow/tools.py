@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from splitjoin.base.cache import find, making, place, publish
+from splitjoin.base import cache
 from splitjoin.base.errors import ToolError
 from splitjoin.base.processes import SAFE, python_command
 
@@ -125,16 +125,9 @@ def cached(kind: str, key: Iterable[str], make: Callable[[Path], None]) -> Path:
     A folder is there completely or not at all. Processes that need the same one wait for each other.
     """
     digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
-    name = f"{kind}-{digest}"
-    found = find(name)
-    if found is not None:
-        return found
-    target = place(name)
-    with making(target.with_suffix(".lock")):
-        if find(name) is None:
-            work = target.with_suffix(".work")
-            shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
-            work.mkdir(mode=0o700)
-            make(work)
-            publish(work, target)
-    return target
+
+    def filled(work: Path) -> Path:
+        make(work)
+        return work
+
+    return cache.cached(f"{kind}-{digest}", filled)

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 __all__ = [
-    "KERNELS", "REFUSED", "NoCache", "cache_folder", "cache_limit", "cache_problem", "find", "locked", "making",
-    "place", "publish", "trim", "try_lock",
+    "KERNELS", "REFUSED", "NoCache", "cache_folder", "cache_limit", "cache_problem", "cached", "find", "locked",
+    "making", "place", "publish", "trim", "try_lock",
 ]
 
 #: Bytes that the cache may hold if $SPLITJOIN_CACHE_LIMIT does not say otherwise: some thousand kernels, or some
@@ -123,6 +123,28 @@ def place(name: str) -> Path:
         except OSError as error:
             raise NoCache(_unusable(folder, error)) from None
     return folder / Path(name).name
+
+
+def cached(name: str, make: Callable[[Path], Path]) -> Path:
+    """The entry ``name`` of the cache. If it is not there yet, it is made, while processes that need it too wait:
+    ``make`` gets an empty folder beside it, and returns what becomes the entry, a finished file in the folder or the
+    folder itself. All else in there is removed afterwards, and what a build left that was killed. Raises as `find` and
+    `place`.
+    """
+    found = find(name)
+    if found is not None:
+        return found
+    target = place(name)
+    with making(target.with_suffix(".lock")):
+        if find(name) is None:
+            work = target.with_suffix(".work")
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(mode=0o700)
+            try:
+                publish(make(work), target)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    return target
 
 
 def publish(part: Path, target: Path) -> None:
