@@ -138,7 +138,7 @@ def test_two_sessions_and_two_processes_cannot_open_one_board(tmp_path: Path, mo
             answer = spawned.Queue()
             other = spawned.Process(target=_second, args=(fake.name, fake.options, answer))
             other.start()
-            assert "in use by no other process" in answer.get(timeout=60)
+            assert "in use by no other process" in answer.get(timeout=600)
             other.join()
         zynq.open(SCENARIO.query()).close()  # and when it is free, again
 
