@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from splitjoin.base.errors import DeviceError, OrderError
 from splitjoin.circuit.tuner.speed import cycles_a_tuple
 from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import celljoin
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.conformance import assert_conforms, run
+from ..support.conformance import conforms
 from ..support.links import plant
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
 ORDERS = ("total", "none", "outer(1)", "total", "outer(3)")
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
-CHOSEN = ("rows-and-range-different", "short-r")
 FEW = Scenario("few", NAMED["all-match"].r.slice(0, 24), NAMED["all-match"].s.slice(0, 24), "TRUE", "ROWS 8", 0)
-
-
-def conforms(device: Any, scenario: Scenario, order: str) -> None:
-    query = scenario.query(order)
-    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
-                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
-
-
-@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
-def test_scenarios(scenario: Scenario) -> None:
-    n = SCENARIOS.index(scenario)
-    order = ORDERS[n % len(ORDERS)]
-    conforms(PysimDevice(cores=n % 3 + 1, capacity=64, seed=n, stall_in=0.3, stall_out=0.3, architecture="celljoin",
-                         merger="fixed" if order == "total" else "ready"), scenario, order)
 
 
 def test_every_order_on_sim() -> None:

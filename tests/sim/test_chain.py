@@ -13,12 +13,11 @@ from splitjoin.circuit.tuner.speed import latency_cycles
 from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import chain
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.conformance import assert_conforms, run
+from ..support.conformance import conforms, run
 from ..support.links import plant
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
@@ -26,23 +25,8 @@ from ..support.scenarios import SCENARIOS, Scenario
 ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
 FIXED = ("outer(1)", "inner(3)", "inner(1)")
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
-CHOSEN = ("rows-and-range-different",)
 #: Scenarios that are one circuit.
 COMPILED = ("band-range", "band-rows-and-range")
-
-
-def conforms(device: Any, scenario: Scenario, order: str) -> None:
-    query = scenario.query(order)
-    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
-                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
-
-
-@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
-def test_scenarios_on_a_chain(scenario: Scenario) -> None:
-    n = SCENARIOS.index(scenario)
-    device = PysimDevice(cores=n % 3 + 1, capacity=64, probes=n % 2 + 1, seed=n, stall_in=0.3, stall_out=0.3,
-                         architecture="chain")
-    conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
 
 @pytest.mark.parametrize("options", [{"architecture": "chain", "cores": 5}, at_length({"merger": "fixed", "cores": 3}),

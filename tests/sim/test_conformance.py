@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from splitjoin.circuit.driver import CircuitDevice
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.conformance import assert_conforms, run
+from ..support.conformance import conforms
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
@@ -33,13 +32,6 @@ ON_BOTH = {"band-rows-17", "band-range"}
 #: Scenarios that at length only run, as their circuits are made of what those of others have.
 ALIKE = {"burst", "equal-range-0", "float-greater", "int64-band", "is-null", "less-than", "not-equal", "null-band",
          "scaled", "short-r", "string-literal"}
-
-
-def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
-    query = scenario.query(order)
-    cuts = [len(scenario.r) // 2, len(scenario.r)]
-    assert_conforms(run(device, query, scenario.r, scenario.s, cuts),
-                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
 
 
 def some(chosen: set[str]) -> list[Any]:

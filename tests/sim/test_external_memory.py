@@ -21,10 +21,10 @@ from splitjoin_sim.device import SimDevice
 from splitjoin_sim.memory import SimulatedMemory
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.conformance import assert_conforms, run, slices
+from ..support.conformance import assert_conforms, conforms, run, slices
 from ..support.sampling import at_length, examples
 from ..support.scenarios import SCENARIOS
-from .test_conformance import ORDERS, STALLS, conforms
+from .test_conformance import ORDERS, STALLS
 from .test_mask import masked_run
 from .test_random import SCHEMAS, check, joins
 

@@ -12,9 +12,10 @@ from splitjoin import UnsupportedError, join
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
+from ..support.conformance import conforms
 from ..support.sampling import examples
 from ..support.scenarios import SCENARIOS, Scenario
-from .test_conformance import ORDERS, STALLS, conforms
+from .test_conformance import ORDERS, STALLS
 from .test_random import check, joins
 
 NAMED = {s.name: s for s in SCENARIOS}

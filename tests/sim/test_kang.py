@@ -25,22 +25,7 @@ from ..support.links import plant
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
-ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
-#: Event times and none, in the orders that have inner stars and groups.
-CHOSEN = {"rows-and-range-different", "short-r"}
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
-
-
-@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
-def test_scenarios(scenario: Scenario) -> None:
-    n = SCENARIOS.index(scenario)
-    order = ORDERS[n % len(ORDERS)]
-    query = scenario.query(order)
-    kang = PysimDevice(capacity=64, seed=n, stall_in=0.3, stall_out=0.3, architecture="kang")
-    assert_conforms(run(kang, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
-                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
-
-
 #: RANGE windows, in which tuples of a quiet stream may outlive their time.
 TIMED = [case for case in SCENARIOS if case.name in ("band-range", "band-range-different", "band-rows-and-range")]
 

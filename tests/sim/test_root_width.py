@@ -10,13 +10,12 @@ import pytest
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.encode import pack, single_items
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin.link.zynq import ZynqTransport
 from splitjoin_hw.link import axi
 from splitjoin_hw.verilog import AXI_TOP, sidecar
 from splitjoin_sim import PysimDevice, SimDevice
 
-from ..support.conformance import assert_conforms, run
+from ..support.conformance import conforms
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS
 
@@ -24,12 +23,6 @@ ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "outer(100)", "in
 STALLS = {"stall_in": 0.3, "stall_out": 0.3}
 BAND = next(case for case in SCENARIOS if case.name == "band-rows-17")
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=2, root_width=4)
-
-
-def conforms(device, scenario, order):
-    query = scenario.query(order)
-    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
-                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
 
 
 @pytest.mark.parametrize(("width", "cores", "queue", "order"), [

@@ -20,26 +20,14 @@ from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
 from ..support.sampling import at_length
-from ..support.scenarios import SCENARIOS, Scenario
+from ..support.scenarios import SCENARIOS
 
 SMALL: dict[str, Any] = {"cores": 1, "small": True, "row_bits": 8}
 ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
-#: One datapath and two, event times and none, several tests.
-CHOSEN = {"band-range", "less-than", "rows-and-range-different", "equal-rows-different"}
 
 
 def some(chosen: set[str]) -> list[Any]:
     return [case if case.name in chosen else at_length(case) for case in SCENARIOS]
-
-
-@pytest.mark.parametrize("scenario", some(CHOSEN), ids=str)
-def test_scenarios(scenario: Scenario) -> None:
-    n = SCENARIOS.index(scenario)
-    order = ORDERS[n % len(ORDERS)]
-    query = scenario.query(order)
-    small = PysimDevice(capacity=64, seed=n, stall_in=0.3, stall_out=0.3, **SMALL)
-    assert_conforms(run(small, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
-                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
 
 
 def tables(n: int, seed: int, keys: int = 40) -> tuple[pa.Table, pa.Table]:

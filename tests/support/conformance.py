@@ -11,10 +11,13 @@ import numpy as np
 
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.query import Query
 
-__all__ = ["assert_conforms", "groups", "run", "slices"]
+from .scenarios import Scenario
+
+__all__ = ["assert_conforms", "conforms", "groups", "run", "slices"]
 
 #: One result item as plain Python: (kind, side, r, s).
 Item = tuple[int, int, int, int]
@@ -48,6 +51,13 @@ def assert_conforms(items: Items, golden: Items, order: str | Order) -> None:
         for (star, found), (_, wanted) in zip(a, b, strict=True):
             assert found == wanted, (f"before the star of {'rs'[side]}#{star}: missing {sorted(wanted - found)[:5]}, "
                                      f"extra {sorted(found - wanted)[:5]}")
+
+
+def conforms(device: Any, scenario: Scenario, order: str = "none") -> None:
+    """Fail unless a circuit that gets ``scenario`` in parts gives the answer of a golden model with as many cores."""
+    query, half = scenario.query(order), len(scenario.r) // 2
+    assert_conforms(run(device, query, scenario.r, scenario.s, [half, len(scenario.r)]),
+                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
 
 
 def groups(items: Iterable[Item], side: int) -> list[tuple[int, frozenset[tuple[int, int]]]]:
