@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -36,4 +37,7 @@ def wanted(relation: duckdb.DuckDBPyRelation) -> pa.Table:
 
 @cache
 def _shared() -> duckdb.DuckDBPyConnection:
+    # Threads that live when the process ends keep what their modules see; DuckDB's binding takes that for a leak, and
+    # prints a page about it.
+    atexit.register(_shared.cache_clear)
     return duckdb.connect(config={"threads": 1})
