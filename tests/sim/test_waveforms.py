@@ -14,7 +14,7 @@ from splitjoin.engines.registry import DEVICES, device as find_device
 from splitjoin_sim import PysimDevice, SimDevice
 from splitjoin_sim.run_view import read_run
 from splitjoin_sim.waveforms import trace_file
-from tests.support.html_page import Page
+from tests.support.html_page import Page, needs_chromium, seen_by_chromium
 
 R = {"x": [7 * n % 23 for n in range(40)]}
 S = {"a": [5 * n % 19 for n in range(40)]}
@@ -90,17 +90,19 @@ def test_the_compiled_circuit_writes_fst(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["sim", "pysim"])
 def test_vcd(tmp_path: Path, device: str) -> None:
     file = tmp_path / "run.vcd"
-    plain = run(device, 1)
-    assert same(plain, run(device, 1, trace=file))
+    traced = run(device, 1, trace=file)
+    if device == "pysim":  # the long test does so for sim, whose model without waveforms takes a compiler
+        assert same(traced, run(device, 1))
+    assert traced.to_pydict() == join(R, S, on="abs(r.x - s.a) <= 2", window="ROWS 8", device="golden").to_pydict()
     view = read_run(file)
     for what in ("tuples_r", "tuples_s", "comparisons", "matches", "input_stalls", "output_stalls"):
-        assert view.total("circuit", what) == plain.counters[what]
+        assert view.total("circuit", what) == traced.counters[what]
     assert view.cores == ["core0"]
     assert {what: view.total("core0", what) for what in ("comparisons", "matches", "pairs", "stars", "tuples")} == {
-        "comparisons": plain.counters["comparisons"], "matches": plain.num_rows, "pairs": plain.num_rows,
+        "comparisons": traced.counters["comparisons"], "matches": traced.num_rows, "pairs": traced.num_rows,
         "stars": 80, "tuples": 80}
     assert view.total("core0", "waits") and view.total("core0", "scans") >= view.total("core0", "comparisons")
-    assert view.cycles <= 240 * view.width and view.cycles >= plain.counters["cycles"]
+    assert view.cycles <= 240 * view.width and view.cycles >= traced.counters["cycles"]
     text = file.read_text()
     head, _, changes = text.partition("$enddefinitions $end")
     assert re.search(r"\$var wire +\d+ \S+ i__valid ", head) and "$scope module core0 " in head
@@ -127,6 +129,17 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for other in ("R.csv", "none.vcd", "run.html"):
         assert main(["waves", other, "-o", "other.html"]) == FAILURE
     assert not Path("other.html").exists()
+
+
+@pytest.mark.long
+@needs_chromium
+def test_a_browser_shows_the_page_of_a_run(tmp_path: Path) -> None:
+    run("pysim", trace=tmp_path / "run.vcd")
+    page = tmp_path / "run.html"
+    page.write_text(read_run(tmp_path / "run.vcd").html(), encoding="utf-8")
+    seen = seen_by_chromium(page.as_uri(), tmp_path / "user")
+    assert seen.count("<svg") == 6 + 8
+    assert seen.count(">core1</text>") == 8
 
 
 def test_slices_are_merged_and_unknown_values_are_nothing(tmp_path: Path) -> None:

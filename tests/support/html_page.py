@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not there")
 
 #: Elements of HTML and SVG that have no end.
 VOID = ("meta", "rect")
@@ -32,3 +39,9 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+
+
+def seen_by_chromium(address: str, folder: Path) -> str:
+    """The elements that Chromium makes of the page at ``address``, with its user's files in ``folder``."""
+    return subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}",
+                           "--dump-dom", address], capture_output=True, text=True, timeout=120, check=False).stdout

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
-import shutil
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 from splitjoin.base.errors import InputError
 from splitjoin.server import JoinService, read_config
 from splitjoin.server.page import StatusPage, status_page
-from tests.support.html_page import Page
+from tests.support.html_page import Page, needs_chromium, seen_by_chromium
 
 from .clients import Server, config, offers, orders, put
 
@@ -114,15 +112,12 @@ def test_others_cannot_reach_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not there")
+@needs_chromium
 def test_a_browser_shows_the_page_of_a_server(tmp_path: Path) -> None:
     with Server(config(tmp_path, top=TOP)) as server:
         with server.client() as client:
             put(client, offers(0, 777), "offers")
         address = server.log().partition("status on http://")[2].partition("/")[0]
-        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'user'}",
-                   "--dump-dom"]
         for password, there in ((server.token, True), ("wrong", False)):
-            seen = subprocess.run([*command, f"http://any:{password}@{address}/"], capture_output=True, text=True,
-                                  timeout=120, check=False).stdout
+            seen = seen_by_chromium(f"http://any:{password}@{address}/", tmp_path / "user")
             assert ("777" in seen and "offers" in seen) is there

@@ -17,7 +17,7 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import DONE, USAGE, main
-from tests.support.html_page import Page
+from tests.support.html_page import Page, needs_chromium, seen_by_chromium
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int32()), ("k", pa.int32())])
 BAND: dict[str, Any] = {"on": "abs(r.x - s.x) <= 5 AND r.k = s.k", "window": "RANGE 100", "time": "ts"}
@@ -104,3 +104,14 @@ def test_explain_shows_it_and_the_command_writes_it(tmp_path: Path, capsys: pyte
     capsys.readouterr()
     assert main([*command, "--diagram", str(tmp_path / "circuit.png")]) == USAGE
     assert "to a file whose name ends in .svg, not" in capsys.readouterr().err
+
+
+@pytest.mark.long
+@needs_chromium
+def test_a_browser_shows_the_page_of_explain(tmp_path: Path) -> None:
+    page = tmp_path / "explain.html"
+    page.write_text(splitjoin.explain(splitjoin.query(SCHEMA, SCHEMA, **BAND), cores=8).html(), encoding="utf-8")
+    seen = seen_by_chromium(page.as_uri(), tmp_path / "user")
+    assert seen.count('<rect class="core"') == 9
+    assert "distribution tree</text>" in seen
+    assert "<th>condition</th>" in seen
