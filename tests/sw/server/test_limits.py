@@ -58,8 +58,8 @@ class Peaks:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    limits = (f'[limits]\nstatement_seconds = {SECONDS}\nstatement_memory = "{MEMORY // 10**6}MB"\nput_rows = 9_999_999\n'
-              f'put_bytes = "{BATCH // 10**6}MB"\nstatements = 1')
+    limits = (f'[limits]\nstatement_seconds = {SECONDS}\nstatement_memory = "{MEMORY // 10**6}MB"\n'
+              f'put_rows = 9_999_999\nput_bytes = "{BATCH // 10**6}MB"\nstatements = 1')
     with Server(config(tmp_path_factory.mktemp("server"), more=limits)) as server:
         yield server
 
