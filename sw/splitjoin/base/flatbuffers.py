@@ -35,7 +35,7 @@ class FlatTable:
         """The field, a table."""
         place = self._place(field)
         if place is None:
-            raise ValueError
+            raise ValueError("its metadata lacks a table")
         return FlatTable(self.data, place + number_at("<I", self.data, place))
 
     def vector(self, field: int, size: int) -> tuple[int, int]:
@@ -46,7 +46,7 @@ class FlatTable:
         at = place + number_at("<I", self.data, place)
         count = number_at("<I", self.data, at)
         if count * size > len(self.data) - at - 4:
-            raise ValueError
+            raise ValueError("its metadata leads outside")
         return at + 4, count
 
     def _place(self, field: int) -> int | None:
@@ -59,6 +59,6 @@ class FlatTable:
 def number_at(kind: str, data: memoryview, at: int) -> int:
     """The number of this ``kind`` of `struct` at a place of ``data``. Raises struct.error and ValueError outside it."""
     if at < 0:  # which struct would count from the end
-        raise ValueError
+        raise ValueError("its metadata leads outside")
     (found,) = struct.unpack_from(kind, data, at)
     return int(found)
