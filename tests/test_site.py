@@ -81,7 +81,8 @@ SEARCHES = {
     "uninstall": "install", "user defined aggregate": "user-aggregates", "subquery": "sql", "threads": "cpu",
     "verilog": "circuits", "bitstream": "bring-up", "ulx3s": "boards", "uart": "boards", "axi": "axi", "gpu": "gpu",
     "checkpoint": "spark-streams", "restart": "spark-streams", "stream_join": "spark", "time zone": "spark",
-    "cluster": "cluster", "tune": "tuning", "server": "server", "StreamJoin": "api/sessions",
+    "cluster": "cluster", "tune": "tuning", "server": "server", "block diagram": "circuits",
+    "waveforms": "simulation", "gtkwave": "simulation", "status page": "server", "StreamJoin": "api/sessions",
 }
 
 
