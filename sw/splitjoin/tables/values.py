@@ -102,10 +102,14 @@ def _native(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         known = unit in ("s", "ms", "us", "ns")
         if not known or count != 1:  # Arrow takes steps of 25 s as seconds
             arrows = unit if known else "D" if type_.kind == "M" and unit in _DAYS else "s"
-            made = values.astype(f"{type_.kind}8[{arrows}]")
-            if ((type_.kind == "m" and unit in ("Y", "M", "generic"))
-                    or not np.array_equal(made.astype(type_), values, equal_nan=True)):
-                raise ValueError(f"the column {name!r} has times of the type {type_}, which {made.dtype} of Arrow "
-                                 f"cannot hold; make it {type_.kind}8[ns]")
+            wanted = np.dtype(f"{type_.kind}8[{arrows}]")
+            try:
+                made = values.astype(wanted)
+                is_held = np.array_equal(made.astype(type_), values, equal_nan=True)
+            except OverflowError:  # from NumPy 2.5 on
+                is_held = False
+            if not is_held or (type_.kind == "m" and unit in ("Y", "M", "generic")):
+                raise ValueError(f"the column {name!r} has times of the type {type_}, which {wanted} of Arrow cannot "
+                                 f"hold; make it {type_.kind}8[ns]")
             values = made
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
