@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
@@ -42,6 +43,11 @@ class Arrivals:
     def table(self, side: str) -> pa.Table:
         """The tuples of stream ``side`` ("r" or "s")."""
         return self.r if side == "r" else self.s
+
+    @property
+    def tables(self) -> dict[Side, pa.Table]:
+        """The tuples of both streams."""
+        return {"r": self.r, "s": self.s}
 
     @classmethod
     def joined(cls, slices: Sequence[Arrivals]) -> Arrivals:

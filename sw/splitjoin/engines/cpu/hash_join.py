@@ -16,7 +16,7 @@ these are few, unless values rise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, Lit, distinct, sides
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import SIDES
+from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import BOOL, Bool, Date, Duration, Timestamp, is_exact, is_text
 from splitjoin.plan.linear import Total, relation
 
@@ -41,7 +42,7 @@ from .table_job import TableAlgorithm
 from .table_windows import Spans
 from .table_work import Work, aligned
 
-__all__ = ["HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "terms_of"]
+__all__ = ["HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "operands", "terms_of"]
 
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
@@ -271,11 +272,11 @@ def _sided(terms: Sequence[Expr]) -> tuple[list[Cmp], Cmp | None] | None:
     return (equalities, bound) if equalities or bound is not None else None
 
 
-def _operands(term: Cmp, incoming: Arrivals) -> tuple[Vector, Vector] | None:
+def operands(term: Cmp, tables: Mapping[Side, pa.Table]) -> tuple[Vector, Vector] | None:
     """Both operands of a comparison as integers of 64 bits in their order; None if they have none that are alike."""
     found = []
     for side, operand in zip(SIDES, (term.a, term.b), strict=True):
-        v = evaluate(operand, incoming.table(side))
+        v = evaluate(operand, tables[side])
         if v.values.dtype.kind == "f":
             v = Vector(_codes(v.values), v.valid)
         if v.values.dtype != np.int64:
@@ -294,11 +295,11 @@ def _codes(values: npt.NDArray[Any]) -> Rows:
 
 
 def _values(bound: Cmp, incoming: Arrivals) -> _Values | None:
-    operands = _operands(bound, incoming)
-    if operands is None:
+    found = operands(bound, incoming.tables)
+    if found is None:
         return None
-    r, s = operands
-    every = tuple(None if v.valid.all() else v.valid for v in operands)
+    r, s = found
+    every = tuple(None if v.valid.all() else v.valid for v in found)
     return _Values(aligned(r.values), aligned(s.values), -1 if bound.op in (">", ">=") else 0,
                    bound.op in ("<=", ">="), (every[0], every[1]))
 
@@ -312,12 +313,12 @@ def groups_of(equalities: list[Cmp], incoming: Arrivals, values: _Values | None,
     points, possible = [], [np.ones(n, np.bool_) if valid is None else valid.copy() for n, valid in zip(
         (len(incoming.r), len(incoming.s)), valids, strict=True)]
     for term in equalities:
-        operands = _operands(term, incoming)
-        if operands is None:
+        found = operands(term, incoming.tables)
+        if found is None:
             return None
-        for part, v in zip(possible, operands, strict=True):
+        for part, v in zip(possible, found, strict=True):
             part &= v.valid
-        points.append((operands[0].values, operands[1].values))
+        points.append((found[0].values, found[1].values))
     points = _folded(points, possible)
     keys_r, keys_s = points[0]
     least = int(keys_s.min(initial=2**63 - 1))

@@ -16,6 +16,7 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
+from .coded_nulls import with_coded_nulls
 from .condition import Condition
 from .key_ranges import KeyOrder
 from .table_windows import Spans
@@ -38,7 +39,7 @@ def counted_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> in
     visible = Spans(query, incoming, work)
     if visible.pairs <= room:
         return None
-    condition, total = Condition(query, incoming, work), 0
+    condition, total = Condition(*with_coded_nulls(query, incoming), work), 0
     terms = condition.alternatives(_MOST)
     # Each set of alternatives with its sign; none beyond a set that has no pairs.
     sets = [(at, frozenset(term.tests), 1) for at, term in enumerate(terms)]

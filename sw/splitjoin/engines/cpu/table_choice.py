@@ -13,6 +13,7 @@ from ..arrival import Arrivals
 from ..device import TableAnswer
 from .as_of_join import NearestJoin, PartnerJoin
 from .band_join import BandJoin, BucketJoin, DisjunctionJoin, SlicedJoin
+from .coded_nulls import with_coded_nulls
 from .hash_join import HashJoin, HashSemiJoin
 from .range_folds import PrevailingJoin, RangeFold
 from .table_job import TableAlgorithm, TableJob
@@ -30,6 +31,7 @@ TABLE_ALGORITHMS: tuple[type[TableAlgorithm], ...] = (
 def join_tables(query: Query, incoming: Arrivals, room: int, work: Work,
                 bases: npt.NDArray[np.int64] | None = None) -> TableAnswer | None:
     """As `Device.join_tables`."""
+    query, incoming = with_coded_nulls(query, incoming)
     job = TableJob(query, incoming, room, work, bases)
     if job.shape not in ("aggregates", "nearest") and query.order.kind not in ("total", "none", "left"):
         return None
