@@ -14,8 +14,22 @@ from typing import Literal
 
 from splitjoin.base.errors import PredicateError
 
-from .build import and_, arith, compare, condition, is_null, neg, not_, one_type, or_, remainder, time_literal, whole
-from .calendar import UNITS, CalendarUnit, started
+from .build import (
+    and_,
+    arith,
+    compare,
+    condition,
+    divide,
+    is_null,
+    neg,
+    not_,
+    one_type,
+    or_,
+    remainder,
+    time_literal,
+    whole,
+)
+from .calendar import UNITS, CalendarUnit, started, tick
 from .categories import holds_order
 from .conversions import to_float
 from .eval.vector import constant
@@ -28,8 +42,10 @@ from .types import (
     EXACT,
     FLOAT64,
     STRING,
+    UNIT_NS,
     Binary,
     Date,
+    Duration,
     Exact,
     Float,
     Int,
@@ -40,7 +56,8 @@ from .types import (
     is_exact,
 )
 
-__all__ = ["case", "coalesce", "complement", "date_diff", "date_trunc", "distinct", "extreme", "in_", "like", "nullif",
+__all__ = ["case", "coalesce", "complement", "date_diff", "date_sub", "date_trunc", "distinct", "epoch",
+           "extreme", "in_", "like", "nullif",
            "operation", "rounded", "rounded_to", "shift", "square_root", "starts_with"]
 
 #: The most decimal places that exact numbers are rounded to: those of decimals.
@@ -103,8 +120,8 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
         both = isinstance(a.type, String) and isinstance(prefix.type, String) and not isinstance(prefix, Lit)
         raise PredicateError(f"{at!r}: a string or binary can be compared with the beginning of a constant of its kind "
                              f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}"
-                             + ("; in SQL over tables and in sessions, starts_with(r.name, s.prefix) takes two columns"
-                                if both else ""))
+                             + ("; in SQL over two tables or streams, and over more tables without a window, "
+                                "starts_with(r.name, s.prefix) takes two columns" if both else ""))
     assert isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes))
     return StartsWith(BOOL, a, prefix.value)
 
@@ -196,6 +213,40 @@ def date_diff(unit: Expr, start: Expr, end: Expr, at: str) -> Expr:
     first, last = (_constant(UnitNumber(EXACT, t, "day" if named == "week" else named)) for t in times)
     made = arith("-", last, first, at)
     return remainder("div", made, Lit(EXACT, 7), at) if named == "week" else made
+
+
+def date_sub(unit: Expr, start: Expr, end: Expr, at: str) -> Expr:
+    """``date_sub(unit, start, end)``: the number of whole units, of a fixed length, between two times."""
+    per = UNIT_NS.get(_unit(unit, "date_sub", at).upper())
+    if per is None:
+        raise PredicateError(f"{at!r}: date_sub() takes units of a fixed length, from microseconds to weeks; "
+                             f"date_diff() takes months, quarters and years, too")
+    apart = date_diff(Lit(STRING, "microsecond"), start, end, at)
+    return remainder("div", apart, Lit(EXACT, per // UNIT_NS["MICROSECOND"]), at)
+
+
+def epoch(a: Expr, parts: int, at: str) -> Expr:
+    """The time ``a`` since 1970, or the difference of two times, in units of which ``parts`` make a second: whole ones,
+    to which times are rounded, halves away from zero, and differences towards zero, as in DuckDB. For 1, as ``epoch``
+    has it, seconds in float64, and what is behind the point.
+    """
+    apart = isinstance(a, Arith) and a.op == "-" and isinstance(a.type, Duration)
+    if isinstance(a, Arith) and apart:
+        made = date_diff(Lit(STRING, "microsecond"), a.b, a.a, at)
+    elif isinstance(a.type, (Date, Timestamp)) and UNIT_NS["MICROSECOND"] <= tick(a.type):
+        made = UnitNumber(EXACT, a, "microsecond")
+    else:
+        raise PredicateError(f"{at!r}: the seconds since 1970 are those of dates, timestamps to the microsecond, and "
+                             f"differences of two such, not of {a.type}")
+    if parts == 1:
+        return divide(to_float(made, FLOAT64, at), Lit(FLOAT64, 1e6), at) if not apart else to_float(
+            arith("*", made, Lit(EXACT, Fraction(1, 10**6)), at), FLOAT64, at)  # times as DuckDB rounds them
+    per = 10**6 // parts
+    if apart or per == 1:
+        return remainder("div", made, Lit(EXACT, per), at)
+    half, unit = Lit(EXACT, per // 2), Lit(EXACT, per)
+    down, up = (remainder("div", arith(op, made, half, at), unit, at) for op in ("-", "+"))
+    return case([compare("<", made, Lit(EXACT, 0), at)], [down], up, at)
 
 
 def _unit(unit: Expr, name: str, at: str) -> CalendarUnit:

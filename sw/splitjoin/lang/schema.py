@@ -14,7 +14,7 @@ from splitjoin.base.errors import SchemaError
 from .field import check_range, range_of
 from .types import Opaque, Type, column_type, plain
 
-__all__ = ["SIDES", "Column", "Schema", "Side", "other_side", "suggest"]
+__all__ = ["SIDES", "Column", "Schema", "Side", "UnknownName", "other_side", "suggest"]
 
 #: The stream that a column or a tuple belongs to.
 Side = Literal["r", "s"]
@@ -122,6 +122,10 @@ class Schema:
                               f"use; it may hold integer, float, decimal (up to 38 digits), bool, date, timestamp, "
                               f"time, duration, string and binary columns (cast it before the join{way})")
         return column
+
+
+class UnknownName(SchemaError):
+    """A name of a column or a table that no table has, or several have, so that no other engine knows it either."""
 
 
 def suggest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str:

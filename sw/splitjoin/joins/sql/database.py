@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from splitjoin.base.errors import InputError, PredicateError, SplitJoinError, StatementError, ToolError, first_line
 from splitjoin.base.memory import available_memory
-from splitjoin.lang.schema import suggest
+from splitjoin.lang.schema import UnknownName, suggest
 from splitjoin.lang.types import Opaque, OrderedText, column_type
 from splitjoin.rows.exports import in_microseconds, to_duckdb
 from splitjoin.tables.peers import of_duckdb
@@ -208,7 +208,11 @@ def refused_twice(refused: SplitJoinError, error: SplitJoinError) -> SplitJoinEr
 
 
 def with_tool(refused: SplitJoinError, error: ToolError) -> SplitJoinError:
-    """``refused``, which has the place in the user's text, with the package that ``error`` misses as another way."""
+    """``refused``, which has the place in the text, with the package that ``error`` misses as another way, unless
+    a name is wrong.
+    """
+    if isinstance(refused, UnknownName):
+        return refused
     said, *mark = str(refused).split("\n")
     return type(refused)("\n".join([f"{said}; or {error}", *mark]))
 

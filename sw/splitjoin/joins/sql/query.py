@@ -217,17 +217,26 @@ class _Joins:
         rows = self._tree(tree, top=True) if alone is None else alone
         for tree in self._trees[1:]:
             own = FromJoin("inner", tree.first)
-            if id(tree.first) not in self._laterals:
+            if id(tree.first) not in self._laterals and not self._names_before(tree, rows):
                 rows = self._join(rows, self._tree(tree, top=True), own, where=True)
             elif {join.how for join in tree.joins} <= _KEEP_LEFT:
                 rows = self._joined(rows, [own, *tree.joins], top=True)
             else:
-                raise StatementError("a table that names those before its comma must not stand before RIGHT or FULL "
-                                     "JOIN; put it behind the other tables")
+                raise StatementError("a table or an ON that names tables before its comma must not stand before or "
+                                     "behind RIGHT or FULL JOIN; write CROSS JOIN in place of the comma")
         rows = self._with_subqueries(rows, several=joins > 0)
         if not self._nested and not self._of.joins and (self._of.only_one or not may_join(self._written)):
             raise NotDuckDBs("there is no join")
         return self._answer(rows)
+
+    def _names_before(self, tree: FromTree, rows: JoinedTables) -> bool:
+        """True if an ON of ``tree`` names tables of ``rows``, before its comma: as DuckDB has it, and not the standard,
+        it may, as these are there for each of their rows.
+        """
+        shown = [self._outputs.shown(condition) for join in tree.joins for condition in join.on]
+        before = {label.lower() for label in rows.parts}
+        return any(column.table in before for known in self._qualified(shown) if known is not None
+                   for column in known.find_all(exp.Column))
 
     def _qualified(self, terms: Sequence[exp.Expr]) -> list[exp.Expr | None]:
         tables = {label: table.column_names for label, table in self._known().items()}

@@ -19,7 +19,7 @@ from splitjoin.lang.build import midnight
 from splitjoin.lang.categories import without_order
 from splitjoin.lang.ir import And, Cast, Cmp, Col, Expr, check_depth, columns, text, too_deep
 from splitjoin.lang.kind import Direction
-from splitjoin.lang.schema import Column, Schema, suggest
+from splitjoin.lang.schema import Column, Schema, UnknownName, suggest
 from splitjoin.lang.sql.parser import SqlReader
 from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.types import BOOL, Date, Timestamp
@@ -60,13 +60,13 @@ class TreeReader(SqlReader):
         if len(found) == 1:
             return found[0][1], self._of(*found[0], name)
         if found:
-            raise SchemaError(f"column {name!r} is ambiguous: it could be "
+            raise UnknownName(f"column {name!r} is ambiguous: it could be "
                               f"{' or '.join(f'{t.label}.{s.find(name).name}' for t, s in found)}; write which")
         if name.lower() in (n.lower() for n in self._names):
             raise SchemaError(f"neither table has a column {name!r}; a name that the SELECT list gives with AS is not "
                               f"known in {self._clause}: repeat the expression")
         names = [f"{t.label}.{n}" for t, s in self._tables for n in s.names]
-        raise SchemaError(f"neither table has a column {name!r}{suggest(name, [n.split('.', 1)[1] for n in names])}; "
+        raise UnknownName(f"neither table has a column {name!r}{suggest(name, [n.split('.', 1)[1] for n in names])}; "
                           f"the columns are {', '.join(names) or '(none)'}"
                           + next(filter(None, (s.dropped_index() for _, s in self._tables)), ""))
 
@@ -82,12 +82,14 @@ class TreeReader(SqlReader):
             if named.name.lower() == label.lower():
                 raise SchemaError(f"the table {named.name!r} is called {named.label!r} in this statement; write "
                                   f"{named.label} for it")
-        raise SchemaError(f"there is no table {label!r}{suggest(label, [t.label for t, _ in self._tables])}; the "
-                          f"tables are {' and '.join(t.label for t, _ in self._tables)}")
+        is_field = any(label.lower() == n.lower() for _, s in self._tables for n in s.names)  # of a struct
+        raise (SchemaError if is_field else UnknownName)(
+            f"there is no table {label!r}{suggest(label, [t.label for t, _ in self._tables])}; the tables are "
+            f"{' and '.join(t.label for t, _ in self._tables)}")
 
     def _of(self, named: TableName, schema: Schema, name: str) -> Column:
         if not any(name.lower() == n.lower() for n in schema.names):
-            raise SchemaError(f"table {named.label} has no column {name!r}{suggest(name, schema.names)}; its columns "
+            raise UnknownName(f"table {named.label} has no column {name!r}{suggest(name, schema.names)}; its columns "
                               f"are {', '.join(schema.names) or '(none)'}{schema.dropped_index()}")
         return schema.find(name)
 

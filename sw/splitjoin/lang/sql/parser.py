@@ -28,9 +28,9 @@ __all__ = ["SUPPORTED", "Sql", "SqlReader", "interval", "number", "parse_sql", "
 #: What errors say a condition may hold.
 SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
              f"{', '.join(f'{o.name}()' for o in integer_functions())}, least(), greatest(), coalesce(), nullif(), "
-             f"sqrt(), floor(), ceil(), round(), date_diff(), date_trunc(), CASE, CAST, = <> < <= > >=, BETWEEN, IN, "
-             f"starts_with(), LIKE, AND, OR, NOT, IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE and "
-             f"IS [NOT] DISTINCT FROM")
+             f"sqrt(), floor(), ceil(), round(), date_diff(), date_sub(), date_trunc(), epoch(), CASE, CAST, "
+             f"= <> < <= > >=, BETWEEN, IN, starts_with(), LIKE, AND, OR, NOT, IS [NOT] NULL, IS [NOT] TRUE, "
+             f"IS [NOT] FALSE and IS [NOT] DISTINCT FROM")
 
 _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -268,6 +268,8 @@ class SqlReader:
         found, of_times = OPERATIONS.get(e.name.lower()), _OF_TIMES.get(e.name.lower())
         if of_times is not None:
             return self.of_times(e, *of_times)
+        if (parts := _EPOCHS.get(e.name.lower())) is not None and len(e.expressions) == 1:
+            return functions.epoch(self.expr(e.expressions[0]), parts, self.quote(e))
         if found is None or len(e.expressions) != found.operands:
             raise self.unsupported(e)
         return functions.operation(found.name, [self.expr(x) for x in e.expressions], self.quote(e))
@@ -278,9 +280,19 @@ class SqlReader:
             raise PredicateError(f"{at!r}: {name}() takes a unit in quotes and {operands - 1} time"
                                  f"{'s' * (operands > 2)}, such as {name}('day', r.at{', s.due' * (operands > 2)})")
         unit, *times = (self.expr(x) for x in parts)
-        if name == "date_diff":
-            return functions.date_diff(unit, times[0], times[1], at)
-        return functions.date_trunc(unit, times[0], at)
+        if name == "date_trunc":
+            return functions.date_trunc(unit, times[0], at)
+        if name == "date_part":
+            return self.epoch(parts[0], times[0], 1, e)
+        return (functions.date_diff if name == "date_diff" else functions.date_sub)(unit, times[0], times[1], at)
+
+    def epoch(self, part: exp.Expr, a: Expr, parts: int, e: exp.Expr) -> Expr:
+        if part.name.lower() != "epoch":
+            raise self.unsupported(e)
+        return functions.epoch(a, parts, self.quote(e))
+
+    def extract(self, e: exp.Expr) -> Expr:
+        return self.epoch(e.this, self.expr(e.expression), 1, e)
 
     def column(self, e: exp.Expr) -> Expr:
         name, side = e.name, e.args.get("table")
@@ -336,7 +348,7 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[SqlReader, Any], Expr]] = {
     exp.NullSafeEQ: SqlReader.distinct, exp.NullSafeNEQ: SqlReader.distinct, exp.StartsWith: SqlReader.starts_with,
     exp.Like: SqlReader.like, exp.HexString: SqlReader.bytes_, exp.Anonymous: SqlReader.function,
     exp.Floor: SqlReader.rounded, exp.Ceil: SqlReader.rounded, exp.Round: SqlReader.rounded,
-    exp.Sqrt: SqlReader.square_root,
+    exp.Sqrt: SqlReader.square_root, exp.Extract: SqlReader.extract,
 }
 
 
@@ -344,10 +356,14 @@ _FUNCTIONS: dict[type[exp.Expr], Callable[[SqlReader, Any], Expr]] = {
 _AMOUNT = r"[+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?"
 #: Functions of times by their names in SQL: each with its first name, and the number of its operands.
 _OF_TIMES = {"date_diff": ("date_diff", 3), "datediff": ("date_diff", 3), "date_trunc": ("date_trunc", 2),
-             "datetrunc": ("date_trunc", 2)}
+             "datetrunc": ("date_trunc", 2), "date_sub": ("date_sub", 3),
+             "datesub": ("date_sub", 3), "date_part": ("date_part", 2),
+             "datepart": ("date_part", 2)}
+#: Functions of the time since 1970, with the parts of a second that they count.
+_EPOCHS = {"epoch": 1, "epoch_ms": 10**3, "epoch_us": 10**6}
 #: Functions that conditions may call, in the order in which a misspelled one is taken for them.
 _CALLED = ("abs", "least", "greatest", "coalesce", "nullif", "sqrt", "floor", "ceil", "round", "starts_with",
-           *_OF_TIMES, *OPERATIONS)
+           *_OF_TIMES, *_EPOCHS, *OPERATIONS)
 
 
 def number(text: str) -> Lit:

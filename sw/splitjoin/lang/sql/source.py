@@ -24,7 +24,8 @@ def language_functions(known: Mapping[str, Any]) -> dict[str, Any]:
     of functions of that name.
     """
     return {name: node for name, node in known.items() if name.lower() not in OPERATIONS and name not in (
-        "DATE_DIFF", "DATEDIFF", "DATE_TRUNC", "DATETRUNC")}
+        "DATE_DIFF", "DATEDIFF", "DATE_TRUNC", "DATETRUNC", "DATE_SUB", "DATESUB", "DATE_PART", "DATEPART", "EPOCH",
+        "EPOCH_MS", "EPOCH_US")}
 
 
 class WholeIntervals:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 from splitjoin.lang.build import whole
 from splitjoin.lang.eval.vector import constant
@@ -86,8 +88,8 @@ def fold(e: Expr) -> Expr:
             return Lit(BOOL, e.op in ("=", "<=", ">="))
         case Cmp() if (numbers := _unit_numbers(e)) is not None:
             return numbers
-        case Cmp(a=FloatCall(function="sqrt")) if (squared := _without_root(e)) is not None:
-            return squared
+        case Cmp(b=Lit()) if (exact := _without_rounding(e)) is not None:
+            return exact
         case Case():
             return _case(e)
         case Extreme():
@@ -113,25 +115,31 @@ def _unit_numbers(e: Cmp) -> Cmp | None:
     return Cmp(BOOL, e.op, UnitNumber(EXACT, a.a, a.unit), UnitNumber(EXACT, b.a, b.unit))
 
 
-def _without_root(e: Cmp) -> Cmp | None:
-    """``e``, a comparison of the square root of a whole number that is not negative with a constant, as one of that
-    number: rounding to float64 and the root never fall as the number grows, so the bound is found by bisection.
+def _without_rounding(e: Cmp) -> Expr | None:
+    """``e``, a comparison of an exact value of both streams, as a float64 or its square root, with a constant, as one
+    of that value: rounding and the root never fall as it grows, so the bound is found by bisection.
     """
-    root, c = e.a, e.b
-    if not (isinstance(root, FloatCall) and isinstance(root.a, Cast) and is_exact(root.a.a.type)
-            and root.a.type == FLOAT64 and isinstance(c, Lit) and isinstance(c.value, (int, float))
-            and math.isfinite(c.value) and e.op in ("<", "<=", ">", ">=") and denominator(root.a.a) == 1):
+    a, c = e.a, e.b
+    root, inner = isinstance(a, FloatCall) and a.function == "sqrt", a.a if isinstance(a, (FloatCall, Abs)) else a
+    if not (isinstance(inner, Cast) and inner.type == FLOAT64 and is_exact(inner.a.type) and a.type == FLOAT64
+            and (root or not isinstance(a, FloatCall)) and isinstance(c, Lit) and isinstance(c.value, (int, float))
+            and math.isfinite(c.value) and e.op != "<>" and len(sides(inner)) > 1):
         return None
-    low, high = value_range(root.a.a)
-    if low < 0 or high > 2**1000:
+    value: Expr = Abs(EXACT, inner.a) if isinstance(a, Abs) else inner.a
+    low, high = value_range(value)
+    per = denominator(value)
+    if (root and (low < 0 or per > 1)) or max(-low, high) > 2**1000:
         return None
+    if e.op == "=":
+        return And(BOOL, tuple(_without_rounding(replace(e, op=op)) or e for op in ("<=", ">=")))
     strict = e.op in ("<", ">=")
-    below, above = -1, int(high) + 1  # between: the greatest number whose root is below the constant, or not above it
+    below, above = math.floor(low * per) - 1, math.ceil(high * per) + 1  # of per · value, the last of which it is true
     while above - below > 1:
         middle = (below + above) // 2
-        met = math.sqrt(middle) < c.value if strict else math.sqrt(middle) <= c.value
+        found = math.sqrt(middle) if root else middle / per
+        met = found < c.value if strict else found <= c.value
         below, above = (middle, above) if met else (below, middle)
-    return Cmp(BOOL, "<=" if e.op in ("<", "<=") else ">", root.a.a, Lit(EXACT, below))
+    return Cmp(BOOL, "<=" if e.op in ("<", "<=") else ">", value, Lit(EXACT, whole(Fraction(below, per))))
 
 
 def _literal(e: Expr) -> Expr:

@@ -29,7 +29,7 @@ def table(seed: int, type_: pa.DataType, values: list[Any], rows: int = 24) -> p
                      "k": pa.array(keys, type_), "splitjoin nulls 0": rng.integers(0, 2, rows)})
 
 
-@pytest.mark.parametrize(("name", "how"), zip(VALUES, cycle(["inner", "left", "anti", "asof"])))
+@pytest.mark.parametrize(("name", "how"), list(zip(VALUES, cycle(["inner", "left", "anti", "asof"]))))
 def test_answers(name: str, how: str) -> None:
     r, s = (table(seed, *VALUES[name]) for seed in (1, 2))
     for on in (SAFE, f"{SAFE} AND r.x <= s.x", f"r.x = s.x OR {SAFE}", "s.k = r.k OR (s.k IS NULL AND r.k IS NULL)",

@@ -54,6 +54,8 @@ SELECT a.n, b.m, c.w FROM a RIGHT JOIN b ON a.k = b.k RIGHT JOIN c ON c.k = b.k
 SELECT a.n, b.m, c.w FROM a FULL JOIN b ON a.k = b.k FULL JOIN c ON c.k = a.k OR c.k = b.k
 SELECT x.n, y.n, z.n FROM a x JOIN a y ON x.k < y.k LEFT JOIN a z ON z.k = x.k + y.k
 SELECT a.n, b.m FROM a, b LEFT JOIN c ON c.k = b.k WHERE a.k = b.k AND (w IS NULL OR w > 1)
+SELECT a.n, b.m, c.w FROM a, b LEFT JOIN c ON a.k = c.k
+SELECT a.n, b.m, z.n FROM a, b LEFT JOIN c ON a.k = c.k AND c.w > 1 LEFT JOIN a z ON z.k = c.k AND z.n > a.n WHERE m > 7
 SELECT a.n, c.w FROM a SEMI JOIN b ON a.k = b.k LEFT JOIN c ON c.k = a.k
 SELECT count(*) FROM a ANTI JOIN b USING (k) CROSS JOIN c
 SELECT a.n, m FROM a LEFT JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin import InputError, PredicateError, StatementError
+from splitjoin import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.joins.sql import explain_sql
 from splitjoin.joins.sql.database import close_idle
 from tests.support.databases import database, wanted
@@ -309,4 +309,8 @@ def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StatementError, match=r"DISTINCT is not supported .*; or install DuckDB") as caught:
         splitjoin.sql("SELECT DISTINCT x FROM r, s", r=R, s=S)
     assert str(caught.value).endswith("\n           ^^^^^^^^")
+    for wrong in ("SELECT xx FROM r, s", "SELECT x FROM r JOIN s ON r.xx = s.a", "SELECT x FROM r JOIN s ON q.x = s.a"):
+        with pytest.raises(SchemaError) as caught:
+            splitjoin.sql(wrong, r=R, s=S)
+        assert "DuckDB" not in str(caught.value)
     assert splitjoin.sql("SELECT x FROM r, s WHERE x = 9 AND a = 4", r=R, s=S).to_pylist() == [{"x": 9}]
