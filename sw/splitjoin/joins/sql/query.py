@@ -222,8 +222,8 @@ class _Joins:
             elif {join.how for join in tree.joins} <= _KEEP_LEFT:
                 rows = self._joined(rows, [own, *tree.joins], top=True)
             else:
-                raise StatementError("a table or an ON that names tables before its comma must not stand before or "
-                                     "behind RIGHT or FULL JOIN; write CROSS JOIN in place of the comma")
+                raise StatementError("a table or an ON that names tables before its comma must not stand before RIGHT "
+                                     "or FULL JOIN, nor may their own ON; write CROSS JOIN in place of the comma")
         rows = self._with_subqueries(rows, several=joins > 0)
         if not self._nested and not self._of.joins and (self._of.only_one or not may_join(self._written)):
             raise NotDuckDBs("there is no join")

@@ -116,14 +116,14 @@ def _unit_numbers(e: Cmp) -> Cmp | None:
 
 
 def _without_rounding(e: Cmp) -> Expr | None:
-    """``e``, a comparison of an exact value of both streams, as a float64 or its square root, with a constant, as one
+    """``e``, a comparison of the root of an exact value, or of one of both streams as float64, with a constant, as one
     of that value: rounding and the root never fall as it grows, so the bound is found by bisection.
     """
     a, c = e.a, e.b
     root, inner = isinstance(a, FloatCall) and a.function == "sqrt", a.a if isinstance(a, (FloatCall, Abs)) else a
     if not (isinstance(inner, Cast) and inner.type == FLOAT64 and is_exact(inner.a.type) and a.type == FLOAT64
             and (root or not isinstance(a, FloatCall)) and isinstance(c, Lit) and isinstance(c.value, (int, float))
-            and math.isfinite(c.value) and e.op != "<>" and len(sides(inner)) > 1):
+            and math.isfinite(c.value) and e.op != "<>" and (root or len(sides(inner)) > 1)):
         return None
     value: Expr = Abs(EXACT, inner.a) if isinstance(a, Abs) else inner.a
     low, high = value_range(value)
