@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 Numbers = npt.NDArray[np.int64]
 #: Blocks of a task's event times, in their order; each tells its first and last time.
-_BLOCKS = 1 << 13
+_BLOCKS = 1 << 11
 _SKETCH = "stream int, nulls boolean, `rows` bigint, `first` binary, `last` binary"
 
 
@@ -43,6 +43,17 @@ class _Sketch:
     first: Numbers
     last: Numbers
     rows: Numbers
+
+    @classmethod
+    def of(cls, parts: Sequence[Mapping[str, Any]]) -> _Sketch:
+        """Of what `_sketched` gives for each part of the times."""
+        made = [np.empty((3, 0), np.int64)]
+        for part in parts:
+            first, last = (np.frombuffer(part[name], np.int64) for name in ("first", "last"))
+            size = -(-part["rows"] // max(1, len(first)))
+            made.append(np.stack([first, last, np.diff(np.minimum(np.arange(len(first) + 1) * size, part["rows"]))]))
+        whole = np.concatenate(made, axis=1)
+        return cls(*whole[:, np.argsort(whole[1], kind="stable")])
 
     def needs(self, starts: Sequence[int], rows: int) -> list[int]:
         """For each of ``starts``, a time from which on there are so many rows before it; `LEAST` if there may not be.
@@ -96,22 +107,12 @@ def _sketches(query: Query, frames: Mapping[Side, DataFrame]) -> dict[Side, _Ske
     assert query.time is not None
     times = {side: numbered(frames[side], [query.time.name(side)]) for side in SIDES}
     parts = [times[side].mapInArrow(shipped(partial(_sketched, query, side)), _SKETCH) for side in SIDES]
-    found: dict[Side, list[_Sketch]] = {side: [] for side in SIDES}
+    found: dict[Side, list[Any]] = {side: [] for side in SIDES}
     for row in parts[0].union(parts[1]).collect():
-        side = SIDES[row["stream"]]
         if row["nulls"]:
-            raise null_time(query, side)
-        first, last = (np.frombuffer(row[name], np.int64) for name in ("first", "last"))
-        size = -(-row["rows"] // len(first))
-        ends = np.minimum(np.arange(len(first) + 1) * size, row["rows"])
-        found[side].append(_Sketch(first, last, np.diff(ends)))
-    made = dict[Side, _Sketch]()
-    for side, blocks in found.items():
-        whole = [np.concatenate([np.empty(0, np.int64), *(getattr(block, name) for block in blocks)])
-                 for name in ("first", "last", "rows")]
-        order = np.argsort(whole[1], kind="stable")
-        made[side] = _Sketch(*(values[order] for values in whole))
-    return made
+            raise null_time(query, SIDES[row["stream"]])
+        found[SIDES[row["stream"]]].append(row)
+    return {side: _Sketch.of(rows) for side, rows in found.items()}
 
 
 def _sketched(query: Query, side: Side, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,56 @@
+"""Sketches of event times: cuts of equal size, and times before which so many rows surely are."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.spark import time_cuts
+from splitjoin.spark.routes import LEAST
+
+_SCHEMA = pa.schema([("ts", pa.int64())])
+_QUERY = Query.make(Schema.from_arrow("r", _SCHEMA), Schema.from_arrow("s", _SCHEMA), on="TRUE", window="ROWS 1",
+                    time="ts")
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 64, 2048])
+def test_needs_and_quantiles(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+    monkeypatch.setattr(time_cuts, "_BLOCKS", blocks)
+    rng = random.Random(blocks)
+    for last in (9, 10**6) * 15:
+        parts = [[rng.randint(-last, last) for _ in range(rng.choice([1, 30, 500]))] for _ in range(rng.randint(1, 5))]
+        found = [row for part in parts for batch in time_cuts._sketched(
+            _QUERY, "r", iter([pa.record_batch([pa.array(part)], ["c0"])])) for row in batch.to_pylist()]
+        sketch, times = time_cuts._Sketch.of(found), np.sort(np.concatenate([*parts]))
+        assert sketch.rows.sum() == len(times)
+        rows = rng.choice([1, 20, 10**4, 2**70])
+        starts = sorted({rng.randint(-last - 1, last + 1) for _ in range(6)})
+        for start, need in zip(starts, sketch.needs(starts, rows), strict=True):
+            before = times[times < start]
+            extra = int((before >= need).sum()) - min(rows, len(before))
+            # Of each part a block more at most, but for those of blocks that reach beyond the start.
+            assert extra >= 0
+            assert need == LEAST or blocks < 2048 or (times == need).any()
+            assert blocks < 2048 or extra <= (times == need).sum()
+        cuts = time_cuts._quantiles([sketch], 8)
+        assert cuts == sorted(set(cuts))
+        assert all(times[0] < cut <= times[-1] for cut in cuts)
+        if blocks == 2048 and last > 9 and len(times) >= 8:
+            sizes = np.diff([0, *np.searchsorted(times, cuts), len(times)])
+            assert sizes.max() - sizes.min() <= 2
+
+
+def test_nulls_and_nothing() -> None:
+    batch = pa.record_batch([pa.array([1, None], pa.int64())], ["c0"])
+    (found,) = time_cuts._sketched(_QUERY, "s", iter([batch]))
+    assert found["nulls"].to_pylist() == [True]
+    assert found["stream"].to_pylist() == [1]
+    assert list(time_cuts._sketched(_QUERY, "r", iter([batch.slice(2)]))) == []
+    none = time_cuts._Sketch.of([])
+    assert none.needs([3], 1) == [LEAST]
+    assert time_cuts._quantiles([none, none], 4) == []
