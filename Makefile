@@ -15,7 +15,7 @@ HERE      ?= manylinux2014_$(shell uname -m)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions pythons spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundre
 	$(BIN)/python -m tests.chaos --named --kills 10
 	$(BIN)/python -m tests.chaos --how left --regroup --kills 10
 	$(BIN)/python -m tests.chaos --how left --aggregate --regroup --kills 10
+
+pythons: $(STAMP) ## Install with each Python from 3.11 on that is there, with the newest packages, and run its suites (an hour).
+	$(BIN)/python -m bench.pythons
 
 spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions

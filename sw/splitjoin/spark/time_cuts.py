@@ -115,8 +115,9 @@ def _sketches(query: Query, frames: Mapping[Side, DataFrame]) -> dict[Side, _Ske
     return {side: _Sketch.of(rows) for side, rows in found.items()}
 
 
-def _sketched(query: Query, side: Side, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The blocks of the event times in a partition of Spark's, whose only column they are."""
+def _sketched(query: Query, side: Side, batches: Iterator[pa.RecordBatch],
+              most: int = _BLOCKS) -> Iterator[pa.RecordBatch]:
+    """The at ``most`` so many blocks of the event times in a partition of Spark's, whose only column they are."""
     assert query.time is not None
     times, nulls = [np.empty(0, np.int64)], False
     for table in tables_of(batches):
@@ -126,7 +127,7 @@ def _sketched(query: Query, side: Side, batches: Iterator[pa.RecordBatch]) -> It
     ts = np.sort(np.concatenate(times))
     if len(ts) or nulls:
         # Blocks of one size, so that their number tells it.
-        size = max(1, -(-len(ts) // _BLOCKS))
+        size = max(1, -(-len(ts) // most))
         first, last = ts[::size], ts[np.minimum(np.arange(size - 1, len(ts) + size - 1, size), len(ts) - 1)]
         yield pa.RecordBatch.from_pylist([{"stream": SIDES.index(side), "nulls": nulls, "rows": len(ts),
                                            "first": first.tobytes(), "last": last.tobytes()}], schema=_ARROW)

@@ -19,13 +19,12 @@ _QUERY = Query.make(Schema.from_arrow("r", _SCHEMA), Schema.from_arrow("s", _SCH
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 64, 2048])
-def test_needs_and_quantiles(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
-    monkeypatch.setattr(time_cuts, "_BLOCKS", blocks)
+def test_needs_and_quantiles(blocks: int) -> None:
     rng = random.Random(blocks)
     for last in (9, 10**6) * 15:
         parts = [[rng.randint(-last, last) for _ in range(rng.choice([1, 30, 500]))] for _ in range(rng.randint(1, 5))]
         found = [row for part in parts for batch in time_cuts._sketched(
-            _QUERY, "r", iter([pa.record_batch([pa.array(part)], ["c0"])])) for row in batch.to_pylist()]
+            _QUERY, "r", iter([pa.record_batch([pa.array(part)], ["c0"])]), blocks) for row in batch.to_pylist()]
         sketch, times = time_cuts._Sketch.of(found), np.sort(np.concatenate([*parts]))
         assert sketch.rows.sum() == len(times)
         rows = rng.choice([1, 20, 10**4, 2**70])
