@@ -28,7 +28,7 @@ from .slices import Slices
 
 __all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "HostFolds", "Items", "Session", "TableAnswer", "TableFolds",
            "TableMatches", "TableNeighbours", "TablePairs", "TableWay", "begin", "check_inner", "check_masked",
-           "checked_precision", "chosen_items", "joined_items", "listening", "pairs", "stars"]
+           "check_threads", "checked_precision", "chosen_items", "joined_items", "listening", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -364,6 +364,12 @@ class Device(ABC):
     def of_pairs(self) -> Device:
         """The same device, giving pairs where the user asks for an engine that folds."""
         return self
+
+
+def check_threads(threads: object) -> None:
+    """Raise `DeviceError` unless ``threads`` is a number of threads that share the work of a device, or ``"auto"``."""
+    if threads != "auto" and not (type(threads) is int and 1 <= threads <= 256):
+        raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, not {threads!r}")
 
 
 def check_inner(query: Query) -> None:

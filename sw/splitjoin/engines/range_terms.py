@@ -21,9 +21,9 @@ from splitjoin.lang.ir import Expr
 
 from .loops import loops
 from .slices import Slices
-from .sorting import stable_order
+from .sorting import float_of_bits, ordered_bits, stable_order
 
-__all__ = ["RangeTerms", "exponents", "extremes", "ordered_bits", "prefix_sums", "range_float_sums"]
+__all__ = ["RangeTerms", "exponents", "extremes", "prefix_sums", "range_float_sums"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
-_SIGN, _NAN = np.uint64(1 << 63), np.int64(0x7FF8_0000_0000_0000)
+_SIGN = np.uint64(1 << 63)
 _NONE, _NO_ROWS = np.empty(0, np.uint64), np.empty(0, np.int64)
 #: Times as many rows in all ranges as there are rows and ranges, up to which floats are added range by range.
 _FEW = 4
@@ -368,13 +368,6 @@ def prefix_sums(rows: int, values: Callable[[slice], Array], work: Slices) -> Ro
     return found
 
 
-def ordered_bits(values: Floats) -> Rows:
-    """Whole numbers in the order of floats: NaN, all alike, is the greatest, and −0.0 equals 0.0."""
-    bits = (values + 0.0).view(np.int64)  # −0.0 + 0.0 is 0.0
-    bits = np.where(np.isnan(values), _NAN, bits)
-    return np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
-
-
 def _sums(values: Array, view: _View, work: Slices) -> Array:
     """The sums of whole numbers: int64 if all fit, else Python integers."""
     if values.dtype == object:
@@ -412,9 +405,7 @@ def _codes(v: Vector) -> tuple[Codes, bool, bool]:
 def _decoded(codes: Codes, dtype: Any) -> Array:
     """The values of a ``dtype`` with these ``codes``."""
     bits = (codes ^ _SIGN).view(np.int64)
-    if np.dtype(dtype).kind != "f":
-        return bits.astype(dtype, copy=False)
-    return np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits).view(np.float64).astype(dtype)
+    return (bits if np.dtype(dtype).kind != "f" else float_of_bits(bits)).astype(dtype, copy=False)
 
 
 def _counted(counts: Rows) -> Vector:

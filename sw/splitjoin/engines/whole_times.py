@@ -21,8 +21,9 @@ from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import Binary, Decimal, Float, Int, String, plain
 
 from .arrival import Arrivals, ticks_of
+from .sorting import ordered_bits
 
-__all__ = ["LAST", "decided_by_times", "distances", "float_of_code", "whole_times"]
+__all__ = ["LAST", "decided_by_times", "distances", "whole_times"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,11 +48,6 @@ def whole_times(time: TimeColumns, tables: Mapping[Side, pa.Table]) -> dict[Side
     return codes
 
 
-def float_of_code(codes: Ints) -> npt.NDArray[np.float64]:
-    """The floats whose codes these are."""
-    return np.where(codes < 0, codes ^ LAST, codes).view(np.float64)
-
-
 def _code(time: TimeColumns, side: Side, column: pa.ChunkedArray, shift: bool) -> Ints:
     name = f"{side}.{time.name(side)}"
     if pa.types.is_null(column.type):
@@ -62,10 +58,7 @@ def _code(time: TimeColumns, side: Side, column: pa.ChunkedArray, shift: bool) -
         except pa.ArrowInvalid:
             raise InputError(f"the time column {name} must hold whole numbers that floats, those of the other time "
                              f"column, do not round, up to 2^53; cast both to one type") from None
-        values = pc.fill_null(floats, 0.0).to_numpy().astype(np.float64) + 0.0  # −0.0 becomes 0.0
-        values[np.isnan(values)] = np.nan  # one NaN, above all numbers
-        bits: Ints = values.view(np.int64)
-        return np.where(bits < 0, bits ^ LAST, bits)
+        return ordered_bits(pc.fill_null(floats, 0.0).to_numpy().astype(np.float64))
     if isinstance(time.type, Decimal):
         return _unscaled(pc.fill_null(column, 0), time.type.scale, name)
     if shift:

@@ -46,6 +46,7 @@ from .types import (
     Timestamp,
     Type,
     is_exact,
+    limits,
 )
 
 __all__ = ["cast", "named_type", "sql_type"]
@@ -132,8 +133,7 @@ def _is_whole_float(a: Expr) -> bool:
 
 def _check_fits(a: Expr, to: Int | Decimal, at: str) -> None:
     unit = 10**to.scale if isinstance(to, Decimal) else 1
-    most = 10**to.precision - 1 if isinstance(to, Decimal) else 0
-    least, top = to.range if isinstance(to, Int) else (-most, most)
+    least, top = limits(to) or (0, 0)
     low, high = value_range(a)
     if unit % denominator(a):
         raise PredicateError(f"{at!r}: a cast to {to} would round {a.type}, and engines differ in how; cast the column "

@@ -17,7 +17,7 @@ from splitjoin.base.errors import InputError, SchemaError, first_line
 from splitjoin.base.ipc import translated
 from splitjoin.base.parquet import ParquetSource
 
-from .types import Date, Decimal, Duration, Int, Timestamp, Type, from_arrow, plain
+from .types import Type, from_arrow, limits, plain
 
 __all__ = ["check_range", "field", "measured", "parquet_schema", "range_of", "with_range"]
 
@@ -65,7 +65,7 @@ def measured(table: pa.Table) -> pa.Table:
     for n, f in enumerate(table.schema):
         column = plain(table.column(n))
         found = f.with_nullable(column.null_count > 0)
-        if _has_range(from_arrow(f.type)):
+        if limits(from_arrow(f.type)):
             found = _with_range(found, _ends(column) or (0, 0))
         fields.append(found)
     return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
@@ -93,7 +93,7 @@ def parquet_schema(path: str | Path) -> pa.Schema:
             # A row group without values has no ends.
             ends = [s for s in all_ if s.has_min_max]
             known = all(s.has_min_max or s.num_values == 0 for s in all_)
-            if known and ends and _has_range(from_arrow(f.type)):
+            if known and ends and limits(from_arrow(f.type)):
                 values = [_whole(f.name, "a statistic", v, f.type) for s in ends for v in (s.min, s.max)]
                 found = _with_range(found, (min(values), max(values)))
         fields.append(found)
@@ -142,22 +142,12 @@ def _ends(column: pa.ChunkedArray) -> tuple[int, int] | None:
     return (_number(ends["min"]), _number(ends["max"])) if ends["min"].is_valid else None
 
 
-def _has_range(t: Type) -> bool:
-    return isinstance(t, (Int, Decimal, Date, Timestamp, Duration))
-
-
 def _limits(name: str, t: Type) -> tuple[int, int]:
-    match t:
-        case Int():
-            return t.range
-        case Decimal():
-            return 1 - 10**t.precision, 10**t.precision - 1
-        case Date():
-            return -(2**31), 2**31 - 1
-        case Timestamp() | Duration():
-            return -(2**63), 2**63 - 1
-    raise SchemaError(f"field {name!r} of type {t} must not have min or max; integers, decimals, dates, timestamps and "
-                      f"durations may")
+    found = limits(t)
+    if found is None:
+        raise SchemaError(f"field {name!r} of type {t} must not have min or max; integers, decimals, dates, timestamps "
+                          f"and durations may")
+    return found
 
 
 def _whole(name: str, word: str, value: Any, arrow: pa.DataType) -> int:

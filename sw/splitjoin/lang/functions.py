@@ -56,9 +56,9 @@ from .types import (
     is_exact,
 )
 
-__all__ = ["case", "coalesce", "complement", "date_diff", "date_sub", "date_trunc", "distinct", "epoch",
-           "extreme", "in_", "like", "nullif",
-           "operation", "rounded", "rounded_to", "shift", "square_root", "starts_with"]
+__all__ = ["case", "coalesce", "complement", "date_diff", "date_sub", "date_trunc", "distinct", "epoch", "extreme",
+           "in_", "like", "nullif", "operation", "operation_of_two", "rounded", "rounded_to", "shift", "square_root",
+           "starts_with"]
 
 #: The most decimal places that exact numbers are rounded to: those of decimals.
 _EXACT_PLACES = 38
@@ -296,6 +296,11 @@ def operation(name: str, args: Sequence[Expr], at: str) -> Expr:
     common = _bit_type(args[0], args[-1], name, at)
     made = Call(OPERATIONS[name].type(common), name, common, tuple(args))
     return Lit(EXACT, constant(made)) if all(isinstance(a, Lit) for a in args) else made
+
+
+def operation_of_two(name: str, a: Expr, b: Expr, at: str) -> Expr:
+    """Operation ``name`` on two integers."""
+    return operation(name, (a, b), at)
 
 
 def complement(a: Expr, at: str) -> Expr:

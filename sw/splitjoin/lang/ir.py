@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from splitjoin.base.errors import PredicateError
 
@@ -20,7 +20,7 @@ from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 __all__ = ["MAX_DEPTH", "MIRRORED", "NEGATED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp",
            "CmpOp", "Col", "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg",
            "NextFloat", "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "check_depth",
-           "columns", "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
+           "columns", "distinct", "properties", "rebuilt", "sides", "text", "too_deep", "walk"]
 
 #: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
@@ -272,6 +272,10 @@ class Within(Unary):
     high: int
 
 
+#: Fields of nodes that are no properties.
+_OPERANDS = {"type", "a", "b", "args", "when", "then", "otherwise"}
+
+
 def _literal(e: Lit) -> str:
     if e.value is None:
         return "NULL"
@@ -390,9 +394,7 @@ def distinct(e: Expr) -> list[tuple[Expr, tuple[int, ...]]]:
     def visit(node: Expr) -> int:
         if id(node) not in by_object:
             operands = tuple(map(visit, node.children))
-            content = (type(node), operands, *(repr(node) if isinstance(node, Lit) else getattr(node, f.name)
-                                               for f in fields(node) if isinstance(node, (Col, Lit))
-                                               or f.name not in ("a", "b", "args", "when", "then", "otherwise")))
+            content = type(node), node.type, operands, repr(node) if isinstance(node, Lit) else properties(node)
             if content not in by_content:
                 by_content[content] = len(nodes)
                 nodes.append((node, operands))
@@ -401,6 +403,11 @@ def distinct(e: Expr) -> list[tuple[Expr, tuple[int, ...]]]:
 
     visit(e)
     return nodes
+
+
+def properties(e: Expr) -> tuple[Any, ...]:
+    """The fields of the node ``e`` but its type and its operands."""
+    return tuple(getattr(e, f.name) for f in fields(e) if f.name not in _OPERANDS)
 
 
 def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:

@@ -11,30 +11,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import cast
 
+from . import ir
 from .calendar import tick, unit_number, unit_start
-from .ir import (
-    Abs,
-    And,
-    Arith,
-    Call,
-    Case,
-    Cast,
-    Cmp,
-    Col,
-    Expr,
-    Extreme,
-    IsNull,
-    Isqrt,
-    Lit,
-    Neg,
-    Not,
-    Or,
-    UnitNumber,
-    UnitStart,
-    Within,
-)
+from .ir import Cmp, Col, Expr, Lit
 from .operations import OPERATIONS, Range
-from .types import Bool, Date, Decimal, Duration, Float, Int, Timestamp, is_exact, units_per
+from .types import Bool, Decimal, Duration, Float, Int, Timestamp, is_exact, limits, units_per
 
 __all__ = ["Range", "causes", "denominator", "known_truth", "may_be_null", "value_range"]
 
@@ -46,32 +27,32 @@ def value_range(e: Expr) -> Range:
     match e:
         case Col():
             return _column(e)
-        case Within():
+        case ir.Within():
             unit = denominator(e.a)
             return Fraction(e.low, unit), Fraction(e.high, unit)
         case Lit():
             value = Fraction(0 if e.value is None else e.value)  # type: ignore[arg-type]  # exact types hold numbers
             return value, value
-        case Neg():
+        case ir.Neg():
             low, high = value_range(e.a)
             return -high, -low
-        case Abs():
+        case ir.Abs():
             return _absolute(value_range(e.a))
-        case Cast() if isinstance(e.type, Int):
+        case ir.Cast() if isinstance(e.type, Int):
             return value_range(e.a)
-        case Cast() if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
+        case ir.Cast() if isinstance(e.type, (Timestamp, Duration)) and isinstance(e.a.type, (Timestamp, Duration)):
             per = units_per(e.a.type.unit, e.type.unit)
             low, high = value_range(e.a)
             return low * per, high * per
-        case Arith(op="*") if e.a == e.b:
+        case ir.Arith(op="*") if e.a == e.b:
             low, high = _absolute(value_range(e.a))
             return low * low, high * high
-        case Arith():
+        case ir.Arith():
             whole = denominator(e.a) == denominator(e.b) == 1
             return _arith(e.op, value_range(e.a), value_range(e.b), whole)
-        case Case():
+        case ir.Case():
             return _union([value_range(x) for x in (*e.then, e.otherwise)])
-        case Extreme():
+        case ir.Extreme():
             # NULL operands are skipped, so any operand's value may be the result; one that is never NULL bounds it.
             ranges = [value_range(x) for x in e.args]
             low, high = _union(ranges)
@@ -79,13 +60,13 @@ def value_range(e: Expr) -> Range:
             if e.kind == "least":
                 return low, min([high, *(most for _, most in sure)])
             return max([low, *(least for least, _ in sure)]), high
-        case Call():
+        case ir.Call():
             return OPERATIONS[e.op].range(e.of, *map(value_range, e.args))
-        case UnitNumber() | UnitStart():
+        case ir.UnitNumber() | ir.UnitStart():
             ends = [unit_number(int(x), e.unit, tick(e.a.type)) for x in value_range(e.a)]
-            low, high = ends if isinstance(e, UnitNumber) else [unit_start(n, e.unit, tick(e.type)) for n in ends]
+            low, high = ends if isinstance(e, ir.UnitNumber) else [unit_start(n, e.unit, tick(e.type)) for n in ends]
             return Fraction(low), Fraction(high)
-        case Isqrt():
+        case ir.Isqrt():
             top = math.floor(value_range(e.a)[1])
             return Fraction(-1), Fraction(math.isqrt(top) if top >= 0 else -1)
     if isinstance(e.type, Bool):
@@ -95,20 +76,8 @@ def value_range(e: Expr) -> Range:
 
 def _column(e: Col) -> Range:
     unit = 10**e.type.scale if isinstance(e.type, Decimal) else 1
-    if e.range is not None:
-        return Fraction(e.range[0], unit), Fraction(e.range[1], unit)
-    match e.type:
-        case Int():
-            low, high = e.type.range
-            return Fraction(low), Fraction(high)
-        case Decimal():
-            most = 10**e.type.precision - 1
-            return Fraction(-most, unit), Fraction(most, unit)
-        case Bool():
-            return Fraction(0), Fraction(1)
-        case Date():
-            return Fraction(-(2**31)), Fraction(2**31 - 1)
-    return Fraction(-(2**63)), Fraction(2**63 - 1)
+    low, high = e.range or limits(e.type) or ((0, 1) if isinstance(e.type, Bool) else (-(2**63), 2**63 - 1))
+    return Fraction(low, unit), Fraction(high, unit)
 
 
 def _absolute(of: Range) -> Range:
@@ -159,15 +128,15 @@ def denominator(e: Expr) -> int:
             return Fraction(cast(Fraction, e.value)).denominator if isinstance(e.value, (int, Fraction)) else 1
         case Col(type=Decimal() as t):
             return int(10**t.scale)
-        case Arith(op="*"):
+        case ir.Arith(op="*"):
             return denominator(e.a) * denominator(e.b)
-        case Arith(op="+" | "-" | "mod" | "%"):
+        case ir.Arith(op="+" | "-" | "mod" | "%"):
             return math.lcm(denominator(e.a), denominator(e.b))
-        case Neg() | Abs() | Within():
+        case ir.Neg() | ir.Abs() | ir.Within():
             return denominator(e.a)
-        case Case():
+        case ir.Case():
             return math.lcm(*(denominator(x) for x in (*e.then, e.otherwise)))
-        case Extreme():
+        case ir.Extreme():
             return math.lcm(*(denominator(x) for x in e.args))
     return 1
 
@@ -179,15 +148,15 @@ def may_be_null(e: Expr) -> bool:
             return e.nullable
         case Lit():
             return e.value is None
-        case IsNull():
+        case ir.IsNull():
             return False
-        case Within():
+        case ir.Within():
             return True
-        case Case():
+        case ir.Case():
             return any(may_be_null(x) for x in (*e.then, e.otherwise))
-        case Extreme():
+        case ir.Extreme():
             return all(may_be_null(x) for x in e.args)
-        case Arith() if _divides(e) and not _is_never_zero(e.b):
+        case ir.Arith() if _divides(e) and not _is_never_zero(e.b):
             return True
     return any(may_be_null(x) for x in e.children)
 
@@ -207,11 +176,11 @@ def known_truth(e: Expr) -> bool | None:
     match e:
         case Lit():
             return None if e.value is None else bool(e.value)
-        case Not():
+        case ir.Not():
             known = known_truth(e.a)
             return None if known is None else not known
-        case And() | Or():
-            parts, decides = [known_truth(a) for a in e.args], isinstance(e, Or)
+        case ir.And() | ir.Or():
+            parts, decides = [known_truth(a) for a in e.args], isinstance(e, ir.Or)
             return decides if decides in parts else None if None in parts else not decides
         case Cmp() if is_exact(e.a.type) and is_exact(e.b.type) and not (may_be_null(e.a) or may_be_null(e.b)):
             (low, high), (least, most) = value_range(e.a), value_range(e.b)
@@ -229,15 +198,15 @@ def known_truth(e: Expr) -> bool | None:
 def _collect(e: Expr, found: dict[Expr, None]) -> None:
     if not may_be_null(e):
         return
-    own = isinstance(e, (Col, Lit, Case, Extreme, Within)) or isinstance(e.type, Bool)
-    if own or (isinstance(e, Arith) and _divides(e) and not _is_never_zero(e.b)):
+    own = isinstance(e, (Col, Lit, ir.Case, ir.Extreme, ir.Within)) or isinstance(e.type, Bool)
+    if own or (isinstance(e, ir.Arith) and _divides(e) and not _is_never_zero(e.b)):
         found[e] = None
         return
     for child in e.children:
         _collect(child, found)
 
 
-def _divides(e: Arith) -> bool:
+def _divides(e: ir.Arith) -> bool:
     """True if ``e`` is NULL where its divisor is 0."""
     return e.op in ("div", "mod", "//", "%") and not isinstance(e.type, Float)
 

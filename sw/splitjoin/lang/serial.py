@@ -9,8 +9,10 @@ have made: known nodes, operators and types, columns of the schemas, literals th
 from __future__ import annotations
 
 import binascii
+import math
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any, cast, get_args
 
@@ -18,44 +20,16 @@ import pyarrow as pa
 
 from splitjoin.base.errors import PredicateError, SplitJoinError
 
+from . import ir
 from .calendar import UNITS, started
-from .ir import (
-    MAX_DEPTH,
-    Abs,
-    And,
-    Arith,
-    ArithOp,
-    Call,
-    Case,
-    Cast,
-    Cmp,
-    CmpOp,
-    Col,
-    Expr,
-    Extreme,
-    FloatCall,
-    FloatFunction,
-    IsNull,
-    Like,
-    Lit,
-    Neg,
-    Not,
-    Or,
-    StartsWith,
-    UnitNumber,
-    UnitStart,
-    distinct,
-    too_deep,
-)
+from .ir import MAX_DEPTH, ArithOp, Cmp, CmpOp, Col, Expr, FloatFunction, Lit, distinct, properties, too_deep
 from .operations import MAX_PLACES, OPERATIONS
 from .order import Order
 from .query import Query
 from .schema import SIDES, Column, Schema, Side
 from .time_columns import TimeColumns
 from .types import (
-    BINARY,
     BOOL,
-    DATE,
     EXACT,
     STRING,
     TIME_UNITS,
@@ -68,6 +42,7 @@ from .types import (
     Float,
     Int,
     Opaque,
+    OrderedText,
     String,
     TimeOfDay,
     Timestamp,
@@ -81,10 +56,30 @@ __all__ = ["MAX_NODES", "decode_condition", "decode_query", "encode_condition", 
 #: The most nodes of a condition, each counted as often as it occurs.
 MAX_NODES = 1 << 20
 
-#: Nodes with one operand and no other properties; and nodes with two or more conditions as operands.
-_UNARY: dict[str, type[Expr]] = {cls.__name__: cls for cls in (Neg, Abs, Cast, Not, IsNull)}
-_LOGIC: dict[str, type[Expr]] = {cls.__name__: cls for cls in (And, Or)}
-_TYPES_WITHOUT_FIELDS: dict[str, Type] = {type(t).__name__: t for t in (EXACT, BOOL, DATE, STRING)}
+#: The nodes that front ends make.
+_NODES: dict[str, Any] = {cls.__name__: cls for cls in (
+    Col, Lit, ir.Arith, ir.Neg, ir.Abs, ir.Cast, Cmp, ir.And, ir.Or, ir.Not, ir.IsNull, ir.Case, ir.Extreme,
+    ir.StartsWith, ir.Like, ir.FloatCall, ir.UnitNumber, ir.UnitStart, ir.Call)}
+
+
+def _number(least: int, most: float = math.inf) -> Callable[[object], bool]:
+    return lambda x: type(x) is int and least <= x <= most
+
+
+def _one_of(*values: object) -> Callable[[object], bool]:
+    return lambda x: any(type(x) is type(value) and x == value for value in values)
+
+
+def _text(x: object) -> bool:
+    return isinstance(x, str)
+
+
+#: The types by name, and what each of their properties must be.
+_TYPES: dict[str, tuple[Any, *tuple[Callable[[object], bool], ...]]] = {cls.__name__: (cls, *known) for cls, *known in (
+    (Exact,), (Bool,), (Date,), (String,), (Int, _one_of(8, 16, 32, 64), _one_of(True, False)),
+    (Decimal, _number(1, 38), _number(0, 38)), (Float, _one_of(32, 64)),
+    (Timestamp, _one_of(*TIME_UNITS), lambda x: x is None or _text(x)), (Duration, _one_of(*TIME_UNITS)),
+    (TimeOfDay, _one_of(*TIME_UNITS)), (Binary, lambda x: x is None or _number(0)(x)), (Opaque, _text))}
 
 
 def encode_query(query: Query) -> dict[str, Any]:
@@ -149,29 +144,11 @@ def decode_condition(data: object, schemas: Mapping[str, Schema]) -> Expr:
 
 
 def _properties(e: Expr) -> list[Any]:
-    match e:
-        case Col():
-            return [e.side, e.name, e.nullable, None if e.range is None else list(e.range)]
-        case Lit():
-            return [_encode_value(e.value)]
-        case Arith() | Cmp():
-            return [e.op]
-        case Extreme():
-            return [e.kind]
-        case StartsWith():
-            return [_encode_value(e.prefix)]
-        case Like():
-            return [_encode_value(e.pattern)]
-        case FloatCall():
-            return [e.function, e.places]
-        case UnitNumber() | UnitStart():
-            return [e.unit]
-        case Call():
-            return [e.op, _encode_type(e.of)]
-        case Neg() | Abs() | Cast() | Not() | IsNull() | And() | Or() | Case():
-            return []
-    raise PredicateError(f"a condition must consist of nodes that front ends make, not of {type(e).__name__}; write it "
-                         f"in SQL, Python or Spark columns")
+    if type(e).__name__ not in _NODES:
+        raise PredicateError(f"a condition must consist of nodes that front ends make, not of {type(e).__name__}; "
+                             f"write it in SQL, Python or Spark columns")
+    return [_encode_type(x) if isinstance(x, Type) else list(x) if isinstance(x, tuple) else _encode_value(x)
+            for x in properties(e)]
 
 
 def _node(name: str, type_: Type, of: tuple[Expr, ...], properties: list[Any], schemas: Mapping[str, Schema],
@@ -184,45 +161,45 @@ def _node(name: str, type_: Type, of: tuple[Expr, ...], properties: list[Any], s
             found = _decode_value(value)
             return Lit(type_, found) if _fits(found, type_) else None
         case "Arith", (a, b), [op] if op in get_args(ArithOp) and _is_sum(type_, a.type, b.type):
-            return Arith(type_, cast(ArithOp, op), a, b)
+            return ir.Arith(type_, cast(ArithOp, op), a, b)
         case "Cmp", (a, b), [op] if op in get_args(CmpOp) and type_ == BOOL and _alike(a.type, b.type):
             return Cmp(type_, cast(CmpOp, op), a, b)
         case ("And" | "Or"), (_, _, *_), [] if all(t == BOOL for t in (type_, *(e.type for e in of))):
-            return _LOGIC[name](type_, of)  # type: ignore[call-arg]  # And and Or take their operands
+            return _NODES[name](type_, of)  # type: ignore[no-any-return]  # And or Or
         case "Not", (a,), [] if a.type == type_ == BOOL:
-            return Not(type_, a)
+            return ir.Not(type_, a)
         case "IsNull", (a,), [] if type_ == BOOL:
-            return IsNull(type_, a)
+            return ir.IsNull(type_, a)
         case ("Neg" | "Abs"), (a,), [] if _is_sum(type_, a.type, a.type):
-            return _UNARY[name](type_, a)  # type: ignore[call-arg]  # they take an operand
+            return _NODES[name](type_, a)  # type: ignore[no-any-return]  # Neg or Abs
         case "Cast", (a,), [] if not isinstance(type_, Opaque):
-            return Cast(type_, a)
+            return ir.Cast(type_, a)
         case "Case", (_, _, *_, otherwise), [] if (
                 len(of) % 2 and all(e.type == BOOL for e in of[:-1:2])
                 and all(_alike(e.type, otherwise.type) for e in of[1::2])):
-            return Case(type_, of[:-1:2], of[1::2], otherwise)
+            return ir.Case(type_, of[:-1:2], of[1::2], otherwise)
         case "Extreme", (first, _, *_), [("least" | "greatest") as kind] if all(_alike(e.type, first.type) for e in of):
-            return Extreme(type_, cast(Any, kind), of)
+            return ir.Extreme(type_, cast(Any, kind), of)
         case "StartsWith", (a,), [prefix] if type_ == BOOL:
             found = _decode_value(prefix)
             fits = (isinstance(a.type, String) and isinstance(found, str)) or (
                 isinstance(a.type, Binary) and isinstance(found, bytes))
-            return StartsWith(type_, a, cast(Any, found)) if fits else None
+            return ir.StartsWith(type_, a, cast(Any, found)) if fits else None
         case "Like", (a,), [pattern] if type_ == BOOL and isinstance(a.type, String):
             found = _decode_value(pattern)
-            return Like(type_, a, found) if isinstance(found, str) else None
+            return ir.Like(type_, a, found) if isinstance(found, str) else None
         case "FloatCall", (a,), [function, int() as places] if function in get_args(FloatFunction) and (
                 isinstance(type_, Float) and a.type == type_
                 and abs(places) <= (MAX_PLACES if function == "round" else 0)):
-            return FloatCall(type_, a, cast(FloatFunction, function), int(places))
+            return ir.FloatCall(type_, a, cast(FloatFunction, function), int(places))
         case "UnitNumber", (a,), [unit] if unit in UNITS and type_ == EXACT and isinstance(a.type, (Date, Timestamp)):
-            return UnitNumber(type_, a, cast(Any, unit))
+            return ir.UnitNumber(type_, a, cast(Any, unit))
         case "UnitStart", (a,), [unit] if unit in UNITS and type_ == started(a.type):
-            return UnitStart(type_, a, cast(Any, unit))
+            return ir.UnitStart(type_, a, cast(Any, unit))
         case "Call", _, [str() as op, common] if (
                 op in OPERATIONS and len(of) == OPERATIONS[op].operands and all(is_exact(e.type) for e in of)):
             whole = _decode_type(common)
-            return Call(type_, op, whole, of) if isinstance(whole, Int) else None
+            return ir.Call(type_, op, whole, of) if isinstance(whole, Int) else None
     return None
 
 
@@ -297,50 +274,18 @@ def _decode_value(data: object) -> int | Fraction | float | bool | str | bytes |
 
 
 def _encode_type(type_: Type) -> list[Any]:
-    match type_:
-        case Int():
-            return ["Int", type_.bits, type_.signed]
-        case Decimal():
-            return ["Decimal", type_.precision, type_.scale]
-        case Float():
-            return ["Float", type_.bits]
-        case Timestamp():
-            return ["Timestamp", type_.unit, type_.tz]
-        case TimeOfDay():
-            return ["TimeOfDay", type_.unit]
-        case Duration():
-            return ["Duration", type_.unit]
-        case Binary():
-            return ["Binary", type_.width]
-        case Opaque():
-            return ["Opaque", type_.arrow]
-        case String():  # ordered text, too
-            return ["String"]
-    return [type(type_).__name__]
+    if isinstance(type_, OrderedText):
+        type_ = STRING
+    return [type(type_).__name__, *(getattr(type_, f.name) for f in fields(type_))]
 
 
 def _decode_type(data: object) -> Type:
     match data:
-        case ["Int", (8 | 16 | 32 | 64) as bits, bool() as signed] if type(bits) is int:
-            return Int(bits, signed)
-        case ["Decimal", int() as precision, int() as scale] if 1 <= precision <= 38 and 0 <= scale <= 38:
-            return Decimal(int(precision), int(scale))
-        case ["Float", (32 | 64) as bits] if type(bits) is int:
-            return Float(bits)
-        case ["Timestamp", str() as unit, (None | str()) as tz] if unit in TIME_UNITS:
-            return Timestamp(cast(Any, unit), tz)
-        case ["TimeOfDay", str() as unit] if unit in TIME_UNITS:
-            return TimeOfDay(cast(Any, unit))
-        case ["Duration", str() as unit] if unit in TIME_UNITS:
-            return Duration(cast(Any, unit))
-        case ["Binary", None]:
-            return BINARY
-        case ["Binary", int() as width] if width >= 0:
-            return Binary(int(width))
-        case ["Opaque", str() as arrow]:
-            return Opaque(arrow)
-        case [str() as name] if name in _TYPES_WITHOUT_FIELDS:
-            return _TYPES_WITHOUT_FIELDS[name]
+        case [str() as name, *given] if name in _TYPES:
+            cls, *known = _TYPES[name]
+            if len(given) == len(known) and all(fits(x) for fits, x in zip(known, given, strict=True)):
+                made: Type = cls(*given)
+                return made
     raise _wrong("a type", "a list of its name and its properties", data)
 
 

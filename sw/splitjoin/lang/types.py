@@ -16,7 +16,7 @@ from .layouts import decoded
 __all__ = ["BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
            "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeOfDay",
            "TimeUnit", "Timestamp", "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact",
-           "is_length", "is_text", "plain", "units_per"]
+           "is_length", "is_text", "limits", "plain", "units_per"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
@@ -256,6 +256,22 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
             whole = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
             return column.cast(whole).cast(pa.int64()).cast(pa.duration(t.unit))
     return column
+
+
+def limits(type_: Type) -> tuple[int, int] | None:
+    """The least and the greatest value of a column as whole numbers: decimals without their point, times in the type's
+    unit; None for types whose columns have no ranges.
+    """
+    match type_:
+        case Int():
+            return type_.range
+        case Decimal():
+            return 1 - 10**type_.precision, 10**type_.precision - 1
+        case Date():
+            return -(2**31), 2**31 - 1
+        case Timestamp() | Duration():
+            return -(2**63), 2**63 - 1
+    return None
 
 
 def is_length(type_: Type) -> bool:

@@ -12,26 +12,9 @@ from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Union
 
-from splitjoin.lang import build
+from splitjoin.lang import build, ir
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import (
-    MIRRORED,
-    NEGATED,
-    And,
-    Arith,
-    Case,
-    Cast,
-    Cmp,
-    CmpOp,
-    Expr,
-    Extreme,
-    IsNull,
-    Lit,
-    Not,
-    Or,
-    sides,
-    text,
-)
+from splitjoin.lang.ir import MIRRORED, NEGATED, Cmp, CmpOp, Expr, Lit, sides, text
 from splitjoin.lang.properties import causes, may_be_null
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import BOOL, EXACT, Bool, Float, is_exact
@@ -222,17 +205,17 @@ class _Logic:
         streams = sides(e)
         if not streams:
             return TRUE if constant(e) == {"true": True, "false": False, "null": None}[want] else FALSE
-        if isinstance(e, Not):
+        if isinstance(e, ir.Not):
             return self._is(e.a, _OPPOSITE[want])
         if len(streams) == 1:
             return OneSided(next(iter(streams)), e, frozenset((want,)))
         if want == "null":
             return self._junction("and", (self._complement(self._is(e, value)) for value in ("true", "false")))
         match e:
-            case And() | Or():
-                op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
+            case ir.And() | ir.Or():
+                op: Literal["and", "or"] = "and" if isinstance(e, ir.And) == (want == "true") else "or"
                 return self._junction(op, (self._is(a, want) for a in e.args))
-            case IsNull():
+            case ir.IsNull():
                 if want == "false" and isinstance(e.a.type, Bool):
                     return self._junction("or", (self._is(e.a, "true"), self._is(e.a, "false")))
                 null = self._is_null(e.a)
@@ -242,16 +225,16 @@ class _Logic:
                 return self._compare_conditions(e.op if want == "true" else NEGATED[e.op], e.a, e.b)
             case Cmp():
                 return self._compare_values(e if want == "true" else Cmp(BOOL, NEGATED[e.op], e.a, e.b))
-            case Case():
+            case ir.Case():
                 return self._case(e, lambda value: self._is(value, want))
-            case Extreme():  # NULLs are left out
+            case ir.Extreme():  # NULLs are left out
                 wins: TruthValue = "true" if e.kind == "greatest" else "false"
                 some = self._junction("or", (self._is(a, want) for a in e.args))
                 return some if want == wins else self._junction("and", (
                     some, *(self._complement(self._is(a, wins)) for a in e.args)))
         raise AssertionError(f"not a condition: {e}")
 
-    def _case(self, e: Case, of: Callable[[Expr], Form]) -> Form:
+    def _case(self, e: ir.Case, of: Callable[[Expr], Form]) -> Form:
         """The form of ``e``, with ``of`` applied to each of its values."""
         branches: list[Form] = []
         before: list[Form] = []
@@ -268,14 +251,14 @@ class _Logic:
         if len(sides(cmp)) < 2:
             return _known(cmp) or self._is(cmp, "true")
         for a, b, op in ((cmp.a, cmp.b, cmp.op), (cmp.b, cmp.a, MIRRORED[cmp.op])):
-            whole = a.a if isinstance(a, Cast) else a
-            if not isinstance(whole, Extreme) or len(sides(whole)) < 2:
+            whole = a.a if isinstance(a, ir.Cast) else a
+            if not isinstance(whole, ir.Extreme) or len(sides(whole)) < 2:
                 continue
             if op in ("=", "<>"):
                 halves: tuple[CmpOp, CmpOp] = ("<=", ">=") if op == "=" else ("<", ">")
                 return self._junction("and" if op == "=" else "or",
                                 (self._compare_values(Cmp(BOOL, half, a, b)) for half in halves))
-            args = [replace(a, a=x) if isinstance(a, Cast) else x for x in whole.args]
+            args = [replace(a, a=x) if isinstance(a, ir.Cast) else x for x in whole.args]
             each = [self._compare_values(Cmp(BOOL, op, x, b)) for x in args]
             if (whole.kind == "least") == (op in ("<", "<=")):
                 return self._junction("or", each)
@@ -300,16 +283,16 @@ class _Logic:
             return TRUE if constant(e) is None else FALSE
         if len(streams) == 1:
             nulls = [build.is_null(c, str(c)) for c in causes(e)]
-            if any(isinstance(n.a, Lit) for n in nulls if isinstance(n, IsNull)):
+            if any(isinstance(n.a, Lit) for n in nulls if isinstance(n, ir.IsNull)):
                 return TRUE
             return OneSided(next(iter(streams)), nulls[0] if len(nulls) == 1 else build.or_(nulls, str(e)),
                             frozenset(("true",)))
         match e:
-            case Extreme():
+            case ir.Extreme():
                 return self._junction("and", (self._null(a) for a in e.args))
-            case Case():
+            case ir.Case():
                 return self._case(e, self._null)
-            case Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
+            case ir.Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
                 zero = self._compare_values(Cmp(BOOL, "=", e.b, Lit(EXACT, 0)))
                 return self._junction("or", (self._null(e.a), self._null(e.b), zero))
         return self._junction("or", (self._null(a) for a in e.children))

@@ -88,6 +88,14 @@ def float_values(codes: Codes, bits: int, nan_low: bool) -> npt.NDArray[Any]:
     return np.where(codes == nan, _float_dtype(bits)(np.nan), values)
 
 
+class CodeKey:
+    """A key whose values are its codes."""
+
+    def encode(self, values: Vector) -> Codes:
+        """The codes themselves."""
+        return values.values.astype(np.uint64)
+
+
 #: Width of a text's number in the session's dictionary.
 _TEXT_BITS = 32
 
@@ -110,7 +118,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class TextKey:
+class TextKey(CodeKey):
     """A text or binary, by its number in the session's dictionary: for equality only."""
 
     side: Side
@@ -123,17 +131,13 @@ class TextKey:
         codes = texts.codes(texts_of(self.expr, table))
         return Vector(codes, codes != 0)
 
-    def encode(self, values: Vector) -> Codes:
-        """The numbers themselves."""
-        return values.values.astype(np.uint64)
-
 
 #: Bytes of a text of any length that its key holds whole; a byte more holds the length or what follows.
 _WHOLE = 7
 
 
 @dataclass(frozen=True)
-class PrefixKey:
+class PrefixKey(CodeKey):
     """A text or binary as a number in its order, by its first bytes; zeros stand where it is shorter.
 
     ``length``: the number of bytes that all values have; None where lengths differ. Then the key holds seven bytes, and
@@ -174,10 +178,6 @@ class PrefixKey:
         # Code 0 is NULL's; of eight bytes, the last two values share a code.
         top = np.uint64(2**64 - 2)
         return Vector(np.minimum(codes, top) + np.uint64(1), valid)
-
-    def encode(self, values: Vector) -> Codes:
-        """The codes themselves."""
-        return values.values.astype(np.uint64)
 
     def is_whole(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """True for each of ``codes``, none of which stands for NULL, that a single value has."""
@@ -220,7 +220,7 @@ def prefixes(data: pa.ChunkedArray, n: int, start: int = 0) -> Codes:
 
 
 @dataclass(frozen=True)
-class UnitKey:
+class UnitKey(CodeKey):
     """The key without a value: 1 if the tuple takes part, 0 if not."""
 
     side: Side
@@ -230,10 +230,6 @@ class UnitKey:
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """Values that are all present."""
         return Vector(np.ones(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_))
-
-    def encode(self, values: Vector) -> Codes:
-        """Codes that are all 1."""
-        return values.values.astype(np.uint64)
 
 
 Key = Union[ExactKey, WideKey, FloatKey, PrefixKey, TextKey, UnitKey]

@@ -13,25 +13,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
+from splitjoin.lang import ir
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import (
-    Abs,
-    And,
-    Arith,
-    Call,
-    Case,
-    Cast,
-    Cmp,
-    Expr,
-    Extreme,
-    FloatCall,
-    IsNull,
-    Lit,
-    Neg,
-    Not,
-    Or,
-    sides,
-)
+from splitjoin.lang.ir import Cmp, Expr, Lit, sides
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import Bool, Duration, Float, Int, Timestamp, is_text, units_per
 
@@ -92,18 +76,18 @@ class PairWriter:
         return str(self._known[key])
 
     def _make_truth(self, e: Expr, wanted: bool) -> str:
-        if e in self._atoms or isinstance(e, (Case, Extreme)):
+        if e in self._atoms or isinstance(e, (ir.Case, ir.Extreme)):
             v = self.number(e)
             return all_of([v.valid, f"({v.code} {'!=' if wanted else '=='} {self._int}(0))"])
         if not sides(e):
             return str((e.value if isinstance(e, Lit) else constant(e)) is wanted)
         match e:
-            case And() | Or():
+            case ir.And() | ir.Or():
                 parts = [self._truth(a, wanted) for a in e.args]
-                return all_of(parts) if isinstance(e, And) == wanted else any_of(parts)
-            case Not():
+                return all_of(parts) if isinstance(e, ir.And) == wanted else any_of(parts)
+            case ir.Not():
                 return self._truth(e.a, not wanted)
-            case IsNull():
+            case ir.IsNull():
                 valid = self._valid(e.a)
                 return str(not wanted) if valid is None else f"(not {valid})" if wanted else valid
             case Cmp():
@@ -148,32 +132,32 @@ class PairWriter:
             return self._lane(self._atoms[e])
         if not sides(e):
             return self._literal(e if isinstance(e, Lit) else Lit(e.type, constant(e)))
-        if isinstance(e, Case):
+        if isinstance(e, ir.Case):
             return self._case(e)
-        if isinstance(e, Extreme):
+        if isinstance(e, ir.Extreme):
             return self._extreme(e)
-        if isinstance(e, Call):
+        if isinstance(e, ir.Call):
             return self._call(e)
         if isinstance(e.type, Bool):
             return Operand(f"{self._int}({self._truth(e, True)})", self._valid(e), 0, 1)
         match e:
-            case Neg():
+            case ir.Neg():
                 a = self.number(e.a)
                 return replace(self._typed(e, f"-{a.code}", a), low=-a.high, high=-a.low)
-            case Abs():
+            case ir.Abs():
                 a = self.number(e.a)
                 least = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
                 return replace(self._typed(e, f"abs({a.code})", a), low=least, high=a.size)
-            case FloatCall() if e.function in _FLOAT_CALLS:
+            case ir.FloatCall() if e.function in _FLOAT_CALLS:
                 a = self.number(e.a)
                 return self._typed(e, f"{_FLOAT_CALLS[e.function]}({a.code})", a)
-            case Cast():
+            case ir.Cast():
                 return self._cast(e)
-            case Arith() if isinstance(e.type, Float):
+            case ir.Arith() if isinstance(e.type, Float):
                 a, b = self.number(e.a), self.number(e.b)
                 code = f"np.fmod({a.code}, {b.code})" if e.op == "mod" else f"{a.code} {e.op} {b.code}"
                 return replace(self._typed(e, code, a), valid=both(a.valid, b.valid))
-            case Arith() if e.op != "/":
+            case ir.Arith() if e.op != "/":
                 return self._writer.arith(e, self.number(e.a), self.number(e.b))
         raise NotCompiled(f"'{e}'")
 
@@ -195,7 +179,7 @@ class PairWriter:
         exact = Fraction(e.value or 0)  # type: ignore[arg-type]  # other numbers' literals are whole or fractions
         return Operand(f"{self._int}({exact.numerator})", valid, exact.numerator, exact.numerator, exact.denominator)
 
-    def _cast(self, e: Cast) -> Operand:
+    def _cast(self, e: ir.Cast) -> Operand:
         a = self.number(e.a)
         if isinstance(e.type, Float):
             if isinstance(e.a.type, Float):
@@ -212,7 +196,7 @@ class PairWriter:
             raise NotCompiled(f"'{e}'")
         return self._writer.scaled(a, units_per(e.a.type.unit, e.type.unit))
 
-    def _call(self, e: Call) -> Operand:
+    def _call(self, e: ir.Call) -> Operand:
         if e.op in BITWISE:
             return self._writer.bits(e, *map(self.number, e.args))
         if e.op not in _WORDS:
@@ -235,7 +219,7 @@ class PairWriter:
         if isinstance(e, Lit):
             bits = 32 if kind == "np.uint32" else 64
             return f"{kind}({int(e.value or 0) % 2**bits})", None if e.value is not None else "False"
-        if isinstance(e, Call) and e.op in BITWISE:
+        if isinstance(e, ir.Call) and e.op in BITWISE:
             (a, x), (b, y) = (self._pattern(part, kind) for part in e.args)
             return self._writer.let(f"{kind}({a} {e.op} {b})"), both(x, y)
         v = self.number(e)
@@ -245,7 +229,7 @@ class PairWriter:
 
     # Choices.
 
-    def _case(self, e: Case) -> Operand:
+    def _case(self, e: ir.Case) -> Operand:
         *then, otherwise = self._one_denominator(e, [*e.then, e.otherwise])
         code, valid = otherwise.code, otherwise.valid or "True"
         for when, v in reversed(list(zip(e.when, then, strict=True))):
@@ -256,7 +240,7 @@ class PairWriter:
         every = [*then, otherwise]
         return Operand(code, valid, min(v.low for v in every), max(v.high for v in every), otherwise.denominator)
 
-    def _extreme(self, e: Extreme) -> Operand:
+    def _extreme(self, e: ir.Extreme) -> Operand:
         best, *others = every = self._one_denominator(e, e.args)
         code, valid = best.code, best.valid
         op = "<" if e.kind == "least" else ">"

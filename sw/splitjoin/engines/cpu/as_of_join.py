@@ -27,7 +27,8 @@ from splitjoin.plan.keys import Codes
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
 from ..range_terms import extremes
-from ..whole_times import decided_by_times, distances, float_of_code
+from ..sorting import float_of_bits
+from ..whole_times import decided_by_times, distances
 from .condition import Bounds, Condition
 from .key_groups import Groups, PartnerSearch, Pyramid, least_code
 from .key_ranges import ranges_by_row
@@ -131,7 +132,7 @@ def _behind_equally_near(incoming: Arrivals, first: Rows, end: Rows, *, floats: 
     times = incoming.times("s") if incoming.is_timed else incoming.positions("s")
     if not floats:
         return np.minimum(end, np.searchsorted(times, times[first], side="right"))
-    mine, others = float_of_code(incoming.times("r")), float_of_code(times)  # of different times, when rounded, too
+    mine, others = float_of_bits(incoming.times("r")), float_of_bits(times)  # of different times, when rounded, too
     apart, low, high = distances(mine, others[first]), first, end
     while (low < high).any():
         middle = (low + high) // 2

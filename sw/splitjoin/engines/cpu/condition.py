@@ -21,26 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitjoin.lang import ir
 from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.field import measured
-from splitjoin.lang.ir import (
-    And,
-    Arith,
-    Case,
-    Cast,
-    Cmp,
-    Col,
-    Expr,
-    Extreme,
-    Lit,
-    Not,
-    Or,
-    columns,
-    distinct,
-    rebuilt,
-    sides,
-)
+from splitjoin.lang.ir import Cmp, Col, Expr, Lit, columns, distinct, rebuilt, sides
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.lang.time_columns import TimeColumns
@@ -418,25 +403,25 @@ def with_sums_inside(e: Expr) -> Expr:
     """
     if len(sides(e)) < 2:
         return e
-    if isinstance(e, (And, Or, Not, Case)):
+    if isinstance(e, (ir.And, ir.Or, ir.Not, ir.Case)):
         return rebuilt(e, [with_sums_inside(c) for c in e.children])
     return rebuilt(e, [_distributed(c) for c in e.children]) if isinstance(e, Cmp) else e
 
 
 def _distributed(e: Expr) -> Expr:
     """A value with its outermost sums inside; an operand that is NULL makes its sums NULL, which are left out too."""
-    if not (isinstance(e, Arith) and e.op in ("+", "-") and isinstance(e.type, Exact) and len(sides(e)) == 2):
+    if not (isinstance(e, ir.Arith) and e.op in ("+", "-") and isinstance(e.type, Exact) and len(sides(e)) == 2):
         return e
     a, b = _distributed(e.a), _distributed(e.b)
-    if isinstance(a, Extreme) and _is_mixed(a):
+    if isinstance(a, ir.Extreme) and _is_mixed(a):
         kind, parts = a.kind, [(x, b) for x in a.args]
-    elif isinstance(b, Extreme) and _is_mixed(b):
+    elif isinstance(b, ir.Extreme) and _is_mixed(b):
         kind, parts = b.kind if e.op == "+" else _OTHER[b.kind], [(a, x) for x in b.args]
     else:
         return e
     made = [_distributed(replace(e, a=x, b=y)) for x, y in parts]
-    flat = tuple(y for x in made for y in (x.args if isinstance(x, Extreme) and x.kind == kind else (x,)))
-    return Extreme(EXACT, kind, flat) if len(flat) <= _MOST_OPERANDS else e
+    flat = tuple(y for x in made for y in (x.args if isinstance(x, ir.Extreme) and x.kind == kind else (x,)))
+    return ir.Extreme(EXACT, kind, flat) if len(flat) <= _MOST_OPERANDS else e
 
 
 def _is_mixed(e: Expr) -> bool:
@@ -586,11 +571,11 @@ class Reach:
         times, predicate = query.time, query.predicate
         if not query.kind.is_asof or times is None or not isinstance(times.type, Float):
             return cls(query, None)
-        conjuncts = predicate.args if isinstance(predicate, And) else (predicate,)
+        conjuncts = predicate.args if isinstance(predicate, ir.And) else (predicate,)
         mine = [term for term in conjuncts if _is_reach(term, times)]
         others = tuple(term for term in conjuncts if term not in mine)
-        rest = Lit(BOOL, True) if not others else others[0] if len(others) == 1 else And(BOOL, others)
-        return cls(replace(query, predicate=rest), And(BOOL, tuple(mine)) if mine else None)
+        rest = Lit(BOOL, True) if not others else others[0] if len(others) == 1 else ir.And(BOOL, others)
+        return cls(replace(query, predicate=rest), ir.And(BOOL, tuple(mine)) if mine else None)
 
     def within(self, incoming: Arrivals, partners: Rows) -> Rows:
         """``partners`` of each tuple of R, (r,), or several (r, k), where −1 takes the place of those too far away."""
@@ -608,10 +593,10 @@ def _is_reach(term: Expr, times: TimeColumns) -> bool:
     if not (isinstance(term, Cmp) and term.op == "<=" and isinstance(term.b, Lit)):
         return False
     apart, limit = term.a, term.b.value
-    while isinstance(apart, Cast):
+    while isinstance(apart, ir.Cast):
         apart = apart.a
-    if not isinstance(apart, Arith) or apart.op != "-" or isinstance(limit, (str, bytes)) or limit is None or not (
+    if not isinstance(apart, ir.Arith) or apart.op != "-" or isinstance(limit, (str, bytes)) or limit is None or not (
             limit >= 0):
         return False
-    sides = [e.a if isinstance(e, Cast) else e for e in (apart.a, apart.b)]
+    sides = [e.a if isinstance(e, ir.Cast) else e for e in (apart.a, apart.b)]
     return {(e.side, e.name) for e in sides if isinstance(e, Col)} == {("r", times.r), ("s", times.s)}

@@ -17,7 +17,7 @@ from splitjoin.plan.plan import leading_tests
 from ..arrival import Arrivals
 from ..compiled.compiler import has_numba, needs_numba
 from ..compiled.helpers import Team
-from ..device import Device, HostFolds, Session, TableAnswer, check_inner
+from ..device import Device, HostFolds, Session, TableAnswer, check_inner, check_threads
 from ..latest import LatestSession
 from ..tuning import DEFAULTS, Tuning
 from .pair_count import counted_pairs
@@ -67,9 +67,7 @@ class CpuDevice(Device):
         if self.engine not in get_args(CpuEngine):
             raise DeviceError(f"engine must be {', '.join(map(repr, get_args(CpuEngine)[:-1]))} or 'threads', not "
                               f"{self.engine!r}")
-        if self.threads != "auto" and not (type(self.threads) is int and 1 <= self.threads <= 256):
-            raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, "
-                              f"not {self.threads!r}")
+        check_threads(self.threads)
         if not isinstance(self.prefilter, bool):
             raise DeviceError(f"prefilter must be True or False, not {self.prefilter!r}")
         if not isinstance(self.tuning, Tuning):

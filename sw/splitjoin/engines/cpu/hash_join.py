@@ -35,7 +35,7 @@ from splitjoin.plan.linear import Total, relation
 
 from ..arrival import Arrivals
 from ..device import TableMatches, TablePairs
-from ..sorting import stable_order
+from ..sorting import ordered_bits, stable_order
 from .key_groups import Groups
 from .pair_order import place
 from .table_job import TableAlgorithm
@@ -56,7 +56,6 @@ _FEW, _FEW_IN_TIME = 2, 8
 _THREADS = 4
 #: Times as many groups as S has rows, up to which a key is the number of its group.
 _SPREAD = 4
-_NAN = 2**63 - 1
 #: How values of R compare with the greatest one of S, by ``flip`` and ``equal``.
 _COMPARED = {(0, False): np.less, (0, True): np.less_equal, (-1, False): np.greater, (-1, True): np.greater_equal}
 _BY = {(False, True): "on the first key beyond each bound", (True, False): "on equal keys and time",
@@ -278,20 +277,11 @@ def operands(term: Cmp, tables: Mapping[Side, pa.Table]) -> tuple[Vector, Vector
     for side, operand in zip(SIDES, (term.a, term.b), strict=True):
         v = evaluate(operand, tables[side])
         if v.values.dtype.kind == "f":
-            v = Vector(_codes(v.values), v.valid)
+            v = Vector(ordered_bits(v.values.astype(np.float64)), v.valid)
         if v.values.dtype != np.int64:
             return None
         found.append(v)
     return (found[0], found[1]) if found[0].denominator == found[1].denominator else None
-
-
-def _codes(values: npt.NDArray[Any]) -> Rows:
-    """Floats as integers in their order, as SQL has it: −0.0 is 0.0, and NaN equals NaN and is above all others."""
-    wide = values.astype(np.float64) + 0.0
-    codes = wide.view(np.int64)
-    codes ^= (codes >> 63) & np.int64(_NAN)
-    codes[np.isnan(values)] = _NAN
-    return codes
 
 
 def _values(bound: Cmp, incoming: Arrivals) -> _Values | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, auto
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -38,53 +38,17 @@ _STRUCTURE = 10
 WINDOW_PARTS = 2
 
 
-class Number(IntEnum):
-    """The numbers of a batch (``Numbers`` in ``one_call.hpp``): those that the interpreter tells, up to `TOLD`, and
-    those that the library computes. The addresses of columns follow.
-    """
-
-    ZERO = 0
-    N = auto()
-    N_R = auto()
-    N_S = auto()
-    STREAM = auto()
-    TS = auto()
-    #: The batch's first row ids; their places in the stores of keys and of times; the first rows of the latter.
-    ROW_R = auto()
-    ROW_S = auto()
-    AT_R = auto()
-    AT_S = auto()
-    TIME_R = auto()
-    TIME_S = auto()
-    BASE_R = auto()
-    BASE_S = auto()
-    #: The tuples that the longest window may have, and the numbers by which a batch is divided into steps, and these
-    #: into parts.
-    MOST = auto()
-    STEP = auto()
-    LEAST_STEP = auto()
-    MOST_STEP = auto()
-    LEAST_PART = auto()
-    #: The addresses of structures of Arrow's C data interface that tell the columns; 0 where the interpreter does.
-    TABLE_R = auto()
-    TABLE_S = auto()
-    TOLD = auto()
-    #: The arrivals of a part whose windows are found together; the parts that are sorted; the ranges of cells that they
-    #: are sorted by, 1 if none is; the phases of the tasks.
-    PART = auto()
-    SORTED = auto()
-    RANGES = auto()
-    PHASES = auto()
-    #: The first rows that this batch's probes may see, and later ones; pieces of matches; the items.
-    BEGIN_R = auto()
-    BEGIN_S = auto()
-    LIVE_R = auto()
-    LIVE_S = auto()
-    PIECES_R = auto()
-    PIECES_S = auto()
-    OUT = auto()
-    ITEMS = auto()
-    END = auto()
+#: The numbers of a batch (``Numbers`` in ``one_call.hpp``): those that the interpreter tells, up to `TOLD`, and those
+#: that the library computes. The addresses of columns follow. ``ROW``: the batch's first row ids, ``AT`` their places
+#: in the stores of keys, and ``TIME`` in those of times, which begin at ``BASE``; ``MOST``: the tuples that the longest
+#: window may have, and then the numbers by which a batch is divided into steps, and these into parts; ``TABLE``:
+#: structures of Arrow's C data interface that tell the columns, 0 where the interpreter does; ``PART``: arrivals whose
+#: windows are found together; ``SORTED``: parts that are sorted, by ``RANGES`` of cells; ``BEGIN``: the first rows that
+#: this batch's probes may see, ``LIVE`` those of later ones; ``PIECES`` of matches.
+Number = IntEnum("Number", (
+    "ZERO N N_R N_S STREAM TS ROW_R ROW_S AT_R AT_S TIME_R TIME_S BASE_R BASE_S MOST STEP LEAST_STEP MOST_STEP "
+    "LEAST_PART TABLE_R TABLE_S TOLD PART SORTED RANGES PHASES BEGIN_R BEGIN_S LIVE_R LIVE_S PIECES_R PIECES_S OUT "
+    "ITEMS END"), start=0)
 
 
 #: Where the structures of both tables are told.

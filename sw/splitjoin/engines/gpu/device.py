@@ -15,7 +15,7 @@ from splitjoin.plan.plan import Plan
 
 from ..compiled.atoms import AtomLanes
 from ..compiled.compiler import has_numba, needs_numba
-from ..device import Device, Session, check_inner
+from ..device import Device, Session, check_inner, check_threads
 from .driver import gpu_problem, open_gpu
 from .suits import is_expression, why_not
 from .tuning import DEFAULTS, GpuTuning
@@ -45,9 +45,7 @@ class GpuDevice(Device):
         if not (isinstance(self.target, str) and self.target.isdecimal()):
             raise DeviceError(f"the target of the device 'gpu' must be the number of a GPU, as in 'gpu:0', not "
                               f"{self.target!r}")
-        if self.threads != "auto" and not (type(self.threads) is int and 1 <= self.threads <= 256):
-            raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, "
-                              f"not {self.threads!r}")
+        check_threads(self.threads)
         if not isinstance(self.tuning, GpuTuning):
             raise DeviceError(f"tuning must be a GpuTuning, not {self.tuning!r}")
 

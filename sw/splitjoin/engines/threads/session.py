@@ -22,10 +22,13 @@ from splitjoin.plan.encoding import Coder
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
+from ..compiled.helpers import Team
 from ..compiled.store import Store
 from ..cpu.finder import Joined
 from ..cpu.pair_tests import conditions
 from ..cpu.session import BatchSession
+from ..cpu.tasks import run_jobs
+from ..cpu.timeline import Timeline
 from ..device import ITEM, PAIR, Items, joined_items
 from ..loops import loops
 from ..tuning import DEFAULTS, Tuning
@@ -98,17 +101,16 @@ class ThreadSession(BatchSession):
         self._name, self._of, self._cores = architecture, of, cores
         self._plan = make_plan(query.predicate)
         self._coder, self._condition = Coder(self._plan), PairTest(query.predicate)
-        self._extents = {side: query.window(side) for side in SIDES}
         self._tests, self._junctions = conditions(self._plan)
-        self._columns, self._times = ({side: Store(tuning.slack) for side in SIDES} for _ in range(2))
-        self._counts, self._compared = {"r": 0, "s": 0}, 0
+        self._columns = {side: Store(tuning.slack) for side in SIDES}
+        self._timeline, self._team, self._compared = Timeline(query, tuning.slack), Team(1), 0
         self._every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
         self.accepted: list[Rows] | None = None
         self.left: list[Rows] = []
         self.pace = 0
         self._room = np.empty(of.items * _ITEM_WORDS, np.int64)
         self._loops = loops(package=__package__)
-        extents = list(self._extents.values())
+        extents = [query.window(side) for side in SIDES]
         numbers = [cores, len(self._tests), self._every, order.n if order.kind == "inner" else 0, order.kind == "total",
                    of.block, of.threshold, of.way,
                    *(_NO_LIMIT if one.rows is None else min(one.rows, _NO_LIMIT) for one in extents),
@@ -130,7 +132,7 @@ class ThreadSession(BatchSession):
 
     @property
     def _ends(self) -> dict[str, int]:
-        return self._counts
+        return self._timeline.ends
 
     @property
     def _candidates(self) -> int:
@@ -169,7 +171,11 @@ class ThreadSession(BatchSession):
         self._end()
 
     def _join_batch(self, part: Arrivals) -> Joined:
-        first, n = dict(self._counts), len(part)
+        first, n = dict(self._timeline.ends), len(part)
+        stream = part.stream if part.stream.flags.writeable else part.stream.copy()  # one type in compiled loops
+        arrived = self._timeline.next(part, stream, self._team)
+        run_jobs(self._team, *arrived.phases)
+        self._timeline.trim()
         messages = np.zeros((n, _HEAD + 3 * len(self._tests)), np.int64)
         messages[:, 0] = part.stream
         messages[:, 3] = sum(first.values()) + np.arange(n)
@@ -185,43 +191,15 @@ class ThreadSession(BatchSession):
                 messages[at, place] = of.view(np.int64)
             if self._plan.residual is not None:
                 self._columns[side].append(column_arrays(self._query.predicate, side, table), len(at))
-            if part.ts is not None:
-                self._times[side].append([part.ts[at]], len(at))
-            self._counts[side] += len(at)
-        pairs = 0
-        for side in SIDES:
-            start, end = self._windows(part, side, first)
-            messages[part.positions(side), 4] = start
-            pairs += int((end - start).sum())
+            messages[at, 4] = start = arrived.windows[side][0]
+            if len(start) and self._of.is_immediate:
+                self._gone(other_side(side), int(start[0]))
+        pairs = int(arrived.extents[::2].sum())
         self._compared += pairs
         if self._every:
             self._open_probes = (self._open_probes + np.bincount(part.stream, minlength=2)) % self._every
         items = self._verified(self._fed(messages, waits=self._of.is_immediate))
         return Joined(items, int(np.count_nonzero(items["kind"] == PAIR)), pairs)
-
-    def _windows(self, part: Arrivals, side: Side, first: dict[str, int]) -> tuple[Rows, Rows]:
-        """The windows of the probes of stream ``side``: the first row id of the other stream, and the one behind the
-        last. Times before those are released.
-        """
-        other, mine = other_side(side), part.stream == SIDES.index(side)
-        before = np.cumsum(~mine)[mine] + first[other]
-        extent, start = self._extents[other], np.zeros(len(before), np.int64)
-        if extent.rows is not None:
-            start = np.maximum(before - min(extent.rows, _NO_LIMIT), 0)
-        times = self._times[other]
-        if extent.length is not None and part.ts is not None and len(before):
-            # Unsigned, as a length may have 64 bits; times before the first one kept are never seen again.
-            since = part.ts[mine].view(np.uint64) ^ np.uint64(1 << 63)
-            length = np.uint64(min(extent.length, 2**64 - 1))
-            least = np.where(since > length, since - length, np.uint64(0))
-            stored = times.arrays[0].view(np.uint64) ^ np.uint64(1 << 63) if times.end else least[:0]
-            start = np.maximum(start, times.base + np.searchsorted(stored, least))
-        start = np.minimum(start, before)
-        if len(start):
-            times.trim(min(int(start[-1]), times.end))
-            if self._of.is_immediate:
-                self._gone(other, int(start[0]))
-        return start, before
 
     def _gone(self, side: Side, row: int) -> None:
         """No pair with a tuple of stream ``side`` before ``row`` comes any more."""

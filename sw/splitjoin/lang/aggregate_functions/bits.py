@@ -24,10 +24,7 @@ class _Logical(AggregateFunction):
     """True if the values of ``every`` partner are true, or of any."""
 
     every: bool = True
-
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        if not isinstance(args[0].type, Bool):
-            raise self.refused(text, "truth values, such as x > 0", args[0].type)
+    takes = (lambda e: isinstance(e.type, Bool), "truth values, such as x > 0")
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
         return (Term("least" if self.every else "greatest", args[0], args[0]),)
@@ -44,10 +41,7 @@ class _Bits(AggregateFunction):
     operation: Callable[[int, int], int] = and_
     kind: TermKind = "bit_and"
 
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        of = args[0]
-        if not is_exact(of.type) or isinstance(of.type, Decimal) or denominator(of) != 1:
-            raise self.refused(text, "whole numbers", of.type)
+    takes = (lambda e: is_exact(e.type) and not isinstance(e.type, Decimal) and denominator(e) == 1, "whole numbers")
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
         return (Term(self.kind, args[0]),)

@@ -84,6 +84,8 @@ class AggregateFunction(ABC):
     words: tuple[str, ...] = ()
     arities: tuple[int, ...] = (1,)
 
+    #: What the first argument must be, and the same in words; None for any.
+    takes: ClassVar[tuple[Callable[[Expr], bool], str] | None] = None
     #: False if the value is never NULL.
     nullable: ClassVar[bool] = True
     #: True if the value depends on the order of the partners.
@@ -106,7 +108,8 @@ class AggregateFunction(ABC):
 
     def check(self, args: Sequence[Expr], text: str) -> None:
         """Raise `PredicateError` if it does not take ``args``, which the user wrote in ``text``."""
-        return
+        if self.takes is not None and not self.takes[0](args[0]):
+            raise self.refused(text, self.takes[1], args[0].type)
 
     def result(self, args: Sequence[Expr]) -> Expr | None:
         """An expression whose values have the type from which `type` makes that of the result; None without one."""

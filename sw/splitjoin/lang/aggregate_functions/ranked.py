@@ -20,7 +20,7 @@ from ..eval.vector import Vector, constant, widen
 from ..ir import Expr, columns
 from ..types import Bool, String, is_exact
 from .function import AggregateFunction, Ints, PairFold, Term, order_key, place_of
-from .sums import is_numeric, quotients
+from .sums import OfNumbers, is_numeric, quotients
 
 __all__ = ["RANKED_FUNCTIONS"]
 
@@ -54,18 +54,7 @@ class _Quantile(AggregateFunction):
         return values[place_of(_share(args), len(values))] if values else None
 
 
-class _OfNumbers(AggregateFunction):
-    """One that takes numbers and gives a float64."""
-
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        if not is_numeric(args[0]):
-            raise self.refused(text, "numbers", args[0].type)
-
-    def type(self, value: pa.DataType | None) -> pa.DataType:
-        return pa.float64()
-
-
-class _Median(_OfNumbers):
+class _Median(OfNumbers):
     """The middle value, or the mean of the two in the middle, rounded once."""
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
@@ -103,7 +92,7 @@ class _Mode(AggregateFunction):
         return max(values, key=lambda value: times[order_key(value)], default=None)
 
 
-class _Product(_OfNumbers, _OfAll):
+class _Product(OfNumbers, _OfAll):
     """The product as a float64: each value as the nearest float, multiplied by arrival, rounded each time."""
 
     ordered: ClassVar[bool] = True
@@ -127,10 +116,10 @@ class _JoinedTexts(_OfAll):
     """The texts by arrival, with a separator between them."""
 
     ordered: ClassVar[bool] = True
+    takes = (lambda e: isinstance(e.type, String), "text")
 
     def check(self, args: Sequence[Expr], text: str) -> None:
-        if not isinstance(args[0].type, String):
-            raise self.refused(text, "text", args[0].type)
+        super().check(args, text)
         if len(args) > 1 and (columns(args[1]) or not isinstance(args[1].type, String)):
             raise PredicateError(f"{text!r}: the second value of {self.name} must be a text, such as ', ', not "
                                  f"{args[1]}")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from sqlglot import exp
 
 from ..eval.scalar import RowValue
@@ -18,13 +17,13 @@ from ..eval.vector import Vector, magnitude
 from ..ir import Arith, Expr
 from ..types import EXACT, Float
 from .function import AggregateFunction, Term
-from .sums import is_numeric, rounded
+from .sums import OfNumbers, rounded
 
 __all__ = ["SPREAD_FUNCTIONS"]
 
 
 @dataclass(frozen=True)
-class _Spread(AggregateFunction):
+class _Spread(OfNumbers):
     """The sum of the squared distances from the average, over the count less ``less``; its ``root``.
 
     Of exact numbers it is computed exactly, and rounded once. Of floats, the exact sum of the squared distances from
@@ -33,13 +32,6 @@ class _Spread(AggregateFunction):
 
     less: int = 0
     root: bool = False
-
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        if not is_numeric(args[0]):
-            raise self.refused(text, "numbers", args[0].type)
-
-    def type(self, value: pa.DataType | None) -> pa.DataType:
-        return pa.float64()
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
         of = args[0]

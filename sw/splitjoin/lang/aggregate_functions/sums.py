@@ -18,7 +18,7 @@ from ..ir import Expr
 from ..types import Float, is_exact, is_length
 from .function import AggregateFunction, Term, order_key
 
-__all__ = ["SUM_FUNCTIONS", "is_numeric", "quotients", "rounded", "rounded_sum", "total"]
+__all__ = ["SUM_FUNCTIONS", "OfNumbers", "is_numeric", "quotients", "rounded", "rounded_sum", "total"]
 
 
 class _Count(AggregateFunction):
@@ -44,10 +44,7 @@ class _CountDistinct(_Count):
 
 class _Sum(AggregateFunction):
     may_overflow: ClassVar[bool] = True
-
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        if not is_numeric(args[0]) and not is_length(args[0].type):
-            raise self.refused(text, "numbers or durations", args[0].type)
+    takes = (lambda e: is_numeric(e) or is_length(e.type), "numbers or durations")
 
     def type(self, value: pa.DataType | None) -> pa.DataType:
         assert value is not None
@@ -65,14 +62,16 @@ class _Sum(AggregateFunction):
         return total(values, args[0]) if values else None
 
 
-class _Average(AggregateFunction):
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        if not is_numeric(args[0]):
-            raise self.refused(text, "numbers", args[0].type)
+class OfNumbers(AggregateFunction):
+    """An aggregate that takes numbers and gives a float64."""
+
+    takes = (lambda e: is_numeric(e), "numbers")
 
     def type(self, value: pa.DataType | None) -> pa.DataType:
         return pa.float64()
 
+
+class _Average(OfNumbers):
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
         return Term("sum", args[0]), Term("count", args[0])
 

@@ -13,7 +13,7 @@ from splitjoin.base.errors import PredicateError
 
 from .. import build, functions
 from ..casts import cast, named_type
-from ..ir import ArithOp, CmpOp, Expr, Lit
+from ..ir import Expr, Lit
 from ..operations import Operation, functions as integer_functions, operators
 from ..refusals import Refusing, operand_text, refuse, text_of
 from ..schema import Schema
@@ -52,6 +52,50 @@ class Row:
     __bool__ = __iter__ = __len__ = __hash__ = __float__ = __int__ = __neg__ = __abs__ = __invert__ = _no
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _no
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _no
+
+
+#: Makes the expression of an operation on two expressions, which the user wrote as the text.
+_Rule = Callable[[Expr, Expr, str], Expr]
+_Operator = Callable[[Any, Any], "Value"]
+
+
+def _both(operator: _Operator) -> tuple[_Operator, _Operator]:
+    """Two special methods of ``operator``: with the value on the left, and on the right."""
+    return (lambda self, other: operator(self, other)), (lambda self, other: operator(other, self))
+
+
+def _operator(symbol: str, rule: _Rule) -> tuple[_Operator, _Operator]:
+    """The special methods of the operator ``symbol``, whose type rule is ``rule``."""
+    def operate(a: Any, b: Any) -> Value:
+        at = f"{operand_text(a)} {symbol} {operand_text(b)}"
+        return Value(rule(lift(a, at), lift(b, at), at), at)
+
+    return _both(operate)
+
+
+def _whole_constant(e: Expr) -> int | None:
+    """The value of an integer that is known before the join runs, such as a state that a constant was assigned to."""
+    return e.value if isinstance(e, Lit) and isinstance(e.type, Exact) and isinstance(e.value, int) else None
+
+
+def _condition(x: Any, at: str) -> Expr:
+    e = lift(x, at)
+    if not isinstance(e.type, Bool):
+        # 'a < 1 & b > 2' means 'a < (1 & b) > 2' to Python.
+        raise PredicateError(f"{at!r}: & | ~ need conditions, but {text_of(x)} has type {e.type}; put each comparison "
+                             f"in parentheses, such as (r.x < 1) & (s.a > 2)")
+    return e
+
+
+def _connect(symbol: Literal["&", "|"], a: Any, b: Any) -> Value:
+    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
+    x, y = lift(a, at), lift(b, at)
+    constants = all(_whole_constant(e) is not None for e in (x, y))
+    if constants or (any(isinstance(e.type, Int) for e in (x, y))
+                     and all(isinstance(e.type, (Int, Exact)) for e in (x, y))):
+        return Value(functions.operation(symbol, (x, y), at), at)
+    args = [_condition(a, at), _condition(b, at)]
+    return Value(build.and_(args, at) if symbol == "&" else build.or_(args, at), at)
 
 
 class Value(Refusing):
@@ -147,7 +191,8 @@ class Value(Refusing):
         if operation is None:
             refuse(f"{ufunc.__name__}({', '.join(map(text_of, args))})")
         # A scalar may come as an array without dimensions.
-        return operation(*(a[()] if isinstance(a, np.ndarray) else a for a in args))
+        made: Value = operation(*(a[()] if isinstance(a, np.ndarray) else a for a in args))
+        return made
 
     def __abs__(self) -> Value:
         at = f"abs({self.text})"
@@ -169,85 +214,24 @@ class Value(Refusing):
             return Value(build.literal(~whole, at), at)
         return Value(build.not_(_condition(self, at), at), at)
 
-    def __add__(self, other: Any) -> Value:
-        return _arith("+", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return _arith("+", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return _arith("-", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return _arith("-", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return _arith("*", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return _arith("*", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return _divide("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return _divide("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Value:
-        return _divide("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Value:
-        return _divide("//", other, self)
-
-    def __mod__(self, other: Any) -> Value:
-        return _divide("%", self, other)
-
-    def __rmod__(self, other: Any) -> Value:
-        return _divide("%", other, self)
-
-    def __lshift__(self, other: Any) -> Value:
-        return _shift("<<", self, other)
-
-    def __rlshift__(self, other: Any) -> Value:
-        return _shift("<<", other, self)
-
-    def __rshift__(self, other: Any) -> Value:
-        return _shift(">>", self, other)
-
-    def __rrshift__(self, other: Any) -> Value:
-        return _shift(">>", other, self)
-
-    def __eq__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
-        return _compare("=", "==", self, other)
-
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]  # builds a condition
-        return _compare("<>", "!=", self, other)
-
+    __add__, __radd__ = _operator("+", partial(build.arith, "+"))
+    __sub__, __rsub__ = _operator("-", partial(build.arith, "-"))
+    __mul__, __rmul__ = _operator("*", partial(build.arith, "*"))
+    __truediv__, __rtruediv__ = _operator("/", build.divide)
+    __floordiv__, __rfloordiv__ = _operator("//", partial(build.remainder, "//"))
+    __mod__, __rmod__ = _operator("%", partial(build.remainder, "%"))
+    __lshift__, __rlshift__ = _operator("<<", partial(functions.shift, "<<"))
+    __rshift__, __rrshift__ = _operator(">>", partial(functions.shift, ">>"))
     __hash__ = Refusing.__hash__  # with an __eq__ of its own, a class inherits none
+    __eq__ = _operator("==", partial(build.compare, "="))[0]  # type: ignore[assignment]  # builds a condition
+    __ne__ = _operator("!=", partial(build.compare, "<>"))[0]  # type: ignore[assignment]  # builds a condition
+    __lt__ = _operator("<", partial(build.compare, "<"))[0]
+    __le__ = _operator("<=", partial(build.compare, "<="))[0]
+    __gt__ = _operator(">", partial(build.compare, ">"))[0]
+    __ge__ = _operator(">=", partial(build.compare, ">="))[0]
+    __and__, __rand__ = _both(partial(_connect, "&"))
+    __or__, __ror__ = _both(partial(_connect, "|"))
 
-    def __lt__(self, other: Any) -> Value:
-        return _compare("<", "<", self, other)
-
-    def __le__(self, other: Any) -> Value:
-        return _compare("<=", "<=", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return _compare(">", ">", self, other)
-
-    def __ge__(self, other: Any) -> Value:
-        return _compare(">=", ">=", self, other)
-
-    def __and__(self, other: Any) -> Value:
-        return _connect("&", self, other)
-
-    def __rand__(self, other: Any) -> Value:
-        return _connect("&", other, self)
-
-    def __or__(self, other: Any) -> Value:
-        return _connect("|", self, other)
-
-    def __ror__(self, other: Any) -> Value:
-        return _connect("|", other, self)
 
 def lift(x: Any, at: str) -> Expr:
     """``x``, a value or a constant, as an expression."""
@@ -261,67 +245,12 @@ def lift(x: Any, at: str) -> Expr:
     return lit
 
 
-def _arith(op: ArithOp, a: Any, b: Any) -> Value:
-    at = f"{operand_text(a)} {op} {operand_text(b)}"
-    return Value(build.arith(op, lift(a, at), lift(b, at), at), at)
-
-
-def _divide(op: Literal["/", "//", "%"], a: Any, b: Any) -> Value:
-    at = f"{operand_text(a)} {op} {operand_text(b)}"
-    x, y = lift(a, at), lift(b, at)
-    return Value(build.divide(x, y, at) if op == "/" else build.remainder(op, x, y, at), at)
-
-
-def _shift(op: Literal["<<", ">>"], a: Any, b: Any) -> Value:
-    at = f"{operand_text(a)} {op} {operand_text(b)}"
-    return Value(functions.shift(op, lift(a, at), lift(b, at), at), at)
-
-
-def _operate(symbol: str, a: Any, b: Any) -> Value:
-    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
-    return Value(functions.operation(symbol, (lift(a, at), lift(b, at)), at), at)
-
-
-def _compare(op: CmpOp, symbol: str, a: Any, b: Any) -> Value:
-    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
-    return Value(build.compare(op, lift(a, at), lift(b, at), at), at)
-
-
-def _whole_constant(e: Expr) -> int | None:
-    """The value of an integer that is known before the join runs, such as a state that a constant was assigned to."""
-    return e.value if isinstance(e, Lit) and isinstance(e.type, Exact) and isinstance(e.value, int) else None
-
-
-def _condition(x: Any, at: str) -> Expr:
-    e = lift(x, at)
-    if not isinstance(e.type, Bool):
-        # 'a < 1 & b > 2' means 'a < (1 & b) > 2' to Python.
-        raise PredicateError(f"{at!r}: & | ~ need conditions, but {text_of(x)} has type {e.type}; put each comparison "
-                             f"in parentheses, such as (r.x < 1) & (s.a > 2)")
-    return e
-
-
-def _connect(symbol: Literal["&", "|"], a: Any, b: Any) -> Value:
-    at = f"{operand_text(a)} {symbol} {operand_text(b)}"
-    x, y = lift(a, at), lift(b, at)
-    constants = all(_whole_constant(e) is not None for e in (x, y))
-    if constants or (any(isinstance(e.type, Int) for e in (x, y))
-                     and all(isinstance(e.type, (Int, Exact)) for e in (x, y))):
-        return Value(functions.operation(symbol, (x, y), at), at)
-    args = [_condition(a, at), _condition(b, at)]
-    return Value(build.and_(args, at) if symbol == "&" else build.or_(args, at), at)
-
-
-_UFUNCS: dict[str, Callable[..., Value]] = {
-    **{o.numpy: partial(_operate, o.name) for o in operators() if o.numpy},
+_UFUNCS: dict[str, Callable[..., Any]] = {
     "absolute": abs, "negative": operator.neg, "invert": operator.invert, "bitwise_not": operator.invert,
-    "add": partial(_arith, "+"), "subtract": partial(_arith, "-"), "multiply": partial(_arith, "*"),
-    "equal": partial(_compare, "=", "=="), "not_equal": partial(_compare, "<>", "!="),
-    "less": partial(_compare, "<", "<"), "less_equal": partial(_compare, "<=", "<="),
-    "greater": partial(_compare, ">", ">"), "greater_equal": partial(_compare, ">=", ">="),
-    "bitwise_and": partial(_connect, "&"), "bitwise_or": partial(_connect, "|"),
-    "left_shift": partial(_shift, "<<"), "right_shift": partial(_shift, ">>"), "divide": partial(_divide, "/"),
-    "floor_divide": partial(_divide, "//"), "remainder": partial(_divide, "%"),
+    "add": Value.__add__, "subtract": Value.__sub__, "multiply": Value.__mul__, "divide": Value.__truediv__,
+    "floor_divide": Value.__floordiv__, "remainder": Value.__mod__, "equal": Value.__eq__, "not_equal": Value.__ne__,
+    "less": Value.__lt__, "less_equal": Value.__le__, "greater": Value.__gt__, "greater_equal": Value.__ge__,
+    "left_shift": Value.__lshift__, "right_shift": Value.__rshift__,
 }
 
 
@@ -338,15 +267,11 @@ def _method(operation: Operation) -> Callable[..., Value]:
     return method
 
 
-def _special(symbol: str) -> tuple[Callable[[Value, Any], Value], Callable[[Value, Any], Value]]:
-    """The special methods of an operator on integers: with the value on the left, and on the right."""
-    return (lambda self, other: _operate(symbol, self, other)), (lambda self, other: _operate(symbol, other, self))
-
-
 for _operation in integer_functions():
     setattr(Value, _operation.name, _method(_operation))
 for _operation in operators():
     if f"__{_operation.python}__" not in vars(Value):  # & and | are of conditions, too
-        _forward, _reflected = _special(_operation.name)
+        _forward, _reflected = _operator(_operation.name, partial(functions.operation_of_two, _operation.name))
         setattr(Value, f"__{_operation.python}__", _forward)
         setattr(Value, f"__r{_operation.python}__", _reflected)
+    _UFUNCS[_operation.numpy] = getattr(Value, f"__{_operation.python}__")

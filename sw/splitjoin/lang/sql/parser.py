@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
@@ -36,9 +37,16 @@ _CMP: dict[type[exp.Expr], CmpOp] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }
 _ARITH: dict[type[exp.Expr], ArithOp] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_REMAINDER: dict[type[exp.Expr], Literal["div", "mod"]] = {exp.IntDiv: "div", exp.Mod: "mod"}
-_OPERATORS: dict[type[exp.Expr], str] = {getattr(exp, node): o.name for o in operators() for node in o.sql}
-_SHIFT: dict[type[exp.Expr], Literal["<<", ">>"]] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
+#: Type rules of nodes with one operand, and with two.
+_UNARY: dict[type[exp.Expr], Callable[[Expr, str], Expr]] = {
+    exp.Neg: build.neg, exp.Abs: build.abs_, exp.Not: build.not_, exp.BitwiseNot: functions.complement,
+    exp.Sqrt: functions.square_root}
+_BINARY: dict[type[exp.Expr], Callable[[Expr, Expr, str], Expr]] = {
+    **{node: partial(build.compare, op) for node, op in _CMP.items()},
+    **{getattr(exp, node): partial(functions.operation_of_two, o.name) for o in operators() for node in o.sql},
+    exp.Div: build.divide, exp.IntDiv: partial(build.remainder, "div"), exp.Mod: partial(build.remainder, "mod"),
+    exp.BitwiseLeftShift: partial(functions.shift, "<<"), exp.BitwiseRightShift: partial(functions.shift, ">>"),
+    exp.Nullif: functions.nullif, exp.StartsWith: functions.starts_with}
 #: Names for what people try first; everything else is named by its node or function.
 _NAMES: dict[type[exp.Expr], str] = {
     exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant",
@@ -155,66 +163,41 @@ class SqlReader:
             raise self.unsupported(e)
         if kind is exp.Paren:
             return self.expr(a)
-        if kind is exp.Column:
-            return self.column(e)
-        if kind is exp.Literal:
-            return build.literal(e.name, self.quote(e)) if e.is_string else number(e.name)
-        if kind is exp.Boolean:
-            return build.literal(bool(a), self.quote(e))
-        if kind is exp.Null:
-            return build.literal(None, self.quote(e))
-        if kind is exp.Interval:
-            return interval(e, self.quote(e))
-        if kind is exp.Cast:
-            return self.cast(e)
-        if kind is exp.Neg:
-            return build.neg(self.expr(a), self.quote(e))
-        if kind is exp.Abs:
-            return build.abs_(self.expr(a), self.quote(e))
-        if kind is exp.Not:
-            return build.not_(self.expr(a), self.quote(e))
-        if kind is exp.Between:
-            return build.between(self.expr(a), self.expr(e.args["low"]), self.expr(e.args["high"]), self.quote(e))
-        if kind is exp.Is:
-            return self.is_(e)
-        if kind in _FUNCTIONS:
-            return _FUNCTIONS[kind](self, e)
-        if kind is exp.Div:
-            return build.divide(self.expr(a), self.expr(b), self.quote(e))
-        if kind in _REMAINDER:
-            return build.remainder(_REMAINDER[kind], self.expr(a), self.expr(b), self.quote(e))
-        if kind in _OPERATORS:
-            return functions.operation(_OPERATORS[kind], (self.expr(a), self.expr(b)), self.quote(e))
-        if kind is exp.BitwiseNot:
-            return functions.complement(self.expr(a), self.quote(e))
-        if kind in _SHIFT:
-            return functions.shift(_SHIFT[kind], self.expr(a), self.expr(b), self.quote(e))
-        if kind in _ARITH:
+        if kind in _READERS:
+            return _READERS[kind](self, e)
+        if kind in _ARITH:  # apart from others, as its times may be of the session's zone
             x, y = self.expr(a), self.expr(b)
             with session_zone(None) if ELAPSED in e.meta else contextlib.nullcontext():
                 return build.arith(_ARITH[kind], x, y, self.quote(e))
-        if kind in _CMP:
-            return build.compare(_CMP[kind], self.expr(a), self.expr(b), self.quote(e))
+        if kind in _UNARY:
+            return _UNARY[kind](self.expr(a), self.quote(e))
+        if kind in _BINARY:
+            return _BINARY[kind](self.expr(a), self.expr(b), self.quote(e))
         if isinstance(e, (exp.And, exp.Or)):
             # flatten(): a chain of a thousand ORs is a tree a thousand deep.
             args = [build.condition(self.expr(x), self.quote(x)) for x in e.flatten()]
             return build.and_(args, self.quote(e)) if kind is exp.And else build.or_(args, self.quote(e))
         raise self.unsupported(e)
 
+    def literal(self, e: exp.Expr) -> Expr:
+        if isinstance(e, exp.Literal) and not e.is_string:
+            return number(e.name)
+        value = e.name if isinstance(e, exp.Literal) else None if isinstance(e, exp.Null) else bool(e.this)
+        return build.literal(value, self.quote(e))
+
+    def between(self, e: exp.Expr) -> Expr:
+        x, low, high = (self.expr(one) for one in (e.this, e.args["low"], e.args["high"]))
+        return build.between(x, low, high, self.quote(e))
+
     def case(self, e: exp.Expr) -> Expr:
-        at, subject = self.quote(e), e.this
+        at, is_if = self.quote(e), isinstance(e, exp.If)
+        subject, default = (None, e.args.get("false")) if is_if else (e.this, e.args.get("default"))
         when, then = [], []
-        for branch in e.args["ifs"]:
+        for branch in [e] if is_if else e.args["ifs"]:
             made = self.expr(branch.this)
             when.append(made if subject is None else build.compare("=", self.expr(subject), made, at))
             then.append(self.expr(branch.args["true"]))
-        default = e.args.get("default")
         return functions.case(when, then, build.literal(None, at) if default is None else self.expr(default), at)
-
-    def if_(self, e: exp.Expr) -> Expr:
-        at, default = self.quote(e), e.args.get("false")
-        otherwise = build.literal(None, at) if default is None else self.expr(default)
-        return functions.case([self.expr(e.this)], [self.expr(e.args["true"])], otherwise, at)
 
     def in_(self, e: exp.Expr) -> Expr:
         if not e.expressions:
@@ -228,16 +211,10 @@ class SqlReader:
     def coalesce(self, e: exp.Expr) -> Expr:
         return functions.coalesce([self.expr(x) for x in (e.this, *e.expressions)], self.quote(e))
 
-    def nullif(self, e: exp.Expr) -> Expr:
-        return functions.nullif(self.expr(e.this), self.expr(e.expression), self.quote(e))
-
     def distinct(self, e: exp.Expr) -> Expr:
         at = self.quote(e)
         made = functions.distinct(self.expr(e.this), self.expr(e.expression), at)
         return made if isinstance(e, exp.NullSafeNEQ) else build.not_(made, at)
-
-    def starts_with(self, e: exp.Expr) -> Expr:
-        return functions.starts_with(self.expr(e.this), self.expr(e.expression), self.quote(e))
 
     def like(self, e: exp.Expr) -> Expr:
         at, pattern = self.quote(e), e.expression
@@ -253,9 +230,6 @@ class SqlReader:
         if places is not None and name == "round":
             return functions.rounded_to(self.expr(e.this), self.expr(places), self.quote(e))
         return functions.rounded(name, self.expr(e.this), self.quote(e))
-
-    def square_root(self, e: exp.Expr) -> Expr:
-        return functions.square_root(self.expr(e.this), self.quote(e))
 
     def bytes_(self, e: exp.Expr) -> Expr:
         try:
@@ -342,13 +316,16 @@ class SqlReader:
         return ConditionText(self.text).mark(e)
 
 
-_FUNCTIONS: dict[type[exp.Expr], Callable[[SqlReader, Any], Expr]] = {
-    exp.Case: SqlReader.case, exp.If: SqlReader.if_, exp.In: SqlReader.in_, exp.Least: SqlReader.extreme,
-    exp.Greatest: SqlReader.extreme, exp.Coalesce: SqlReader.coalesce, exp.Nullif: SqlReader.nullif,
-    exp.NullSafeEQ: SqlReader.distinct, exp.NullSafeNEQ: SqlReader.distinct, exp.StartsWith: SqlReader.starts_with,
+#: Readers of nodes that are more than a type rule of their operands.
+_READERS: dict[type[exp.Expr], Callable[[SqlReader, Any], Expr]] = {
+    exp.Column: lambda reader, e: reader.column(e), exp.Literal: SqlReader.literal, exp.Boolean: SqlReader.literal,
+    exp.Null: SqlReader.literal, exp.Interval: lambda reader, e: interval(e, reader.quote(e)), exp.Cast: SqlReader.cast,
+    exp.Between: SqlReader.between, exp.Is: SqlReader.is_, exp.Case: SqlReader.case, exp.If: SqlReader.case,
+    exp.In: SqlReader.in_, exp.Least: SqlReader.extreme, exp.Greatest: SqlReader.extreme,
+    exp.Coalesce: SqlReader.coalesce, exp.NullSafeEQ: SqlReader.distinct, exp.NullSafeNEQ: SqlReader.distinct,
     exp.Like: SqlReader.like, exp.HexString: SqlReader.bytes_, exp.Anonymous: SqlReader.function,
     exp.Floor: SqlReader.rounded, exp.Ceil: SqlReader.rounded, exp.Round: SqlReader.rounded,
-    exp.Sqrt: SqlReader.square_root, exp.Extract: SqlReader.extract,
+    exp.Extract: SqlReader.extract,
 }
 
 

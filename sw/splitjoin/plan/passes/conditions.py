@@ -20,36 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from splitjoin.lang import ir
 from splitjoin.lang.build import whole
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import (
-    MIRRORED,
-    Abs,
-    And,
-    Arith,
-    Call,
-    Case,
-    Cast,
-    Cmp,
-    CmpOp,
-    Col,
-    Expr,
-    Extreme,
-    FloatCall,
-    IsNull,
-    Like,
-    Lit,
-    Neg,
-    Not,
-    Or,
-    StartsWith,
-    UnitNumber,
-    UnitStart,
-    Within,
-    rebuilt,
-    sides,
-    walk,
-)
+from splitjoin.lang.ir import MIRRORED, Cmp, CmpOp, Col, Expr, Lit, rebuilt, sides, walk
 from splitjoin.lang.operations import OPERATIONS
 from splitjoin.lang.properties import Range, causes, denominator, may_be_null, value_range
 from splitjoin.lang.types import BOOL, EXACT, FLOAT64, Bool, Date, Decimal, Duration, Int, Timestamp, Type, is_exact
@@ -70,15 +44,15 @@ def fold(e: Expr) -> Expr:
         return _literal(e)
     e = rebuilt(e, [fold(c) for c in e.children])
     match e:
-        case And() | Or():
+        case ir.And() | ir.Or():
             return _junction(e)
-        case Not(a=Lit() as a):
+        case ir.Not(a=Lit() as a):
             return Lit(BOOL, None if a.value is None else not a.value)
-        case Not(a=Not() as a):
+        case ir.Not(a=ir.Not() as a):
             return a.a
-        case IsNull() if not may_be_null(e.a):
+        case ir.IsNull() if not may_be_null(e.a):
             return _FALSE
-        case IsNull(a=Lit(value=None)):
+        case ir.IsNull(a=Lit(value=None)):
             return _TRUE
         case Cmp() if any(isinstance(x, Lit) and x.value is None for x in (e.a, e.b)):
             return _NULL
@@ -90,18 +64,18 @@ def fold(e: Expr) -> Expr:
             return numbers
         case Cmp(b=Lit()) if (exact := _without_rounding(e)) is not None:
             return exact
-        case Case():
+        case ir.Case():
             return _case(e)
-        case Extreme():
+        case ir.Extreme():
             return _extreme(e)
-        case Neg(a=Neg() as a) if is_exact(e.type):
+        case ir.Neg(a=ir.Neg() as a) if is_exact(e.type):
             return a.a
-        case Arith() if is_exact(e.type):
+        case ir.Arith() if is_exact(e.type):
             folded = _arith(e)
-            return parted(folded) if isinstance(folded, Arith) else folded
-        case Call():
+            return parted(folded) if isinstance(folded, ir.Arith) else folded
+        case ir.Call():
             folded = _call(e)
-            return parted(folded) if isinstance(folded, Call) else folded
+            return parted(folded) if isinstance(folded, ir.Call) else folded
     return e
 
 
@@ -109,10 +83,10 @@ def _unit_numbers(e: Cmp) -> Cmp | None:
     """``e``, a comparison of the beginnings of two calendar units of one kind, as one of their numbers, which are
     smaller.
     """
-    a, b = (x.a if isinstance(x, Cast) else x for x in (e.a, e.b))
-    if not (isinstance(a, UnitStart) and isinstance(b, UnitStart) and a.unit == b.unit):
+    a, b = (x.a if isinstance(x, ir.Cast) else x for x in (e.a, e.b))
+    if not (isinstance(a, ir.UnitStart) and isinstance(b, ir.UnitStart) and a.unit == b.unit):
         return None
-    return Cmp(BOOL, e.op, UnitNumber(EXACT, a.a, a.unit), UnitNumber(EXACT, b.a, b.unit))
+    return Cmp(BOOL, e.op, ir.UnitNumber(EXACT, a.a, a.unit), ir.UnitNumber(EXACT, b.a, b.unit))
 
 
 def _without_rounding(e: Cmp) -> Expr | None:
@@ -120,18 +94,19 @@ def _without_rounding(e: Cmp) -> Expr | None:
     of that value: rounding and the root never fall as it grows, so the bound is found by bisection.
     """
     a, c = e.a, e.b
-    root, inner = isinstance(a, FloatCall) and a.function == "sqrt", a.a if isinstance(a, (FloatCall, Abs)) else a
-    if not (isinstance(inner, Cast) and inner.type == FLOAT64 and is_exact(inner.a.type) and a.type == FLOAT64
-            and (root or not isinstance(a, FloatCall)) and isinstance(c, Lit) and isinstance(c.value, (int, float))
+    root = isinstance(a, ir.FloatCall) and a.function == "sqrt"
+    inner = a.a if isinstance(a, (ir.FloatCall, ir.Abs)) else a
+    if not (isinstance(inner, ir.Cast) and inner.type == FLOAT64 and is_exact(inner.a.type) and a.type == FLOAT64
+            and (root or not isinstance(a, ir.FloatCall)) and isinstance(c, Lit) and isinstance(c.value, (int, float))
             and math.isfinite(c.value) and e.op != "<>" and (root or len(sides(inner)) > 1)):
         return None
-    value: Expr = Abs(EXACT, inner.a) if isinstance(a, Abs) else inner.a
+    value: Expr = ir.Abs(EXACT, inner.a) if isinstance(a, ir.Abs) else inner.a
     low, high = value_range(value)
     per = denominator(value)
     if (root and (low < 0 or per > 1)) or max(-low, high) > 2**1000:
         return None
     if e.op == "=":
-        return And(BOOL, tuple(_without_rounding(replace(e, op=op)) or e for op in ("<=", ">=")))
+        return ir.And(BOOL, tuple(_without_rounding(replace(e, op=op)) or e for op in ("<=", ">=")))
     strict = e.op in ("<", ">=")
     below, above = math.floor(low * per) - 1, math.ceil(high * per) + 1  # of per · value, the last of which it is true
     while above - below > 1:
@@ -149,8 +124,8 @@ def _literal(e: Expr) -> Expr:
     return Lit(e.type, whole(value) if is_exact(e.type) and value is not None else value)
 
 
-def _junction(e: And | Or) -> Expr:
-    neutral, absorbing = (_TRUE, _FALSE) if isinstance(e, And) else (_FALSE, _TRUE)
+def _junction(e: ir.And | ir.Or) -> Expr:
+    neutral, absorbing = (_TRUE, _FALSE) if isinstance(e, ir.And) else (_FALSE, _TRUE)
     flat = [x for a in e.args for x in (a.children if isinstance(a, type(e)) else (a,))]
     args = tuple(dict.fromkeys(a for a in flat if a != neutral))
     if absorbing in args:
@@ -158,7 +133,7 @@ def _junction(e: And | Or) -> Expr:
     return neutral if not args else args[0] if len(args) == 1 else type(e)(BOOL, args)
 
 
-def _case(e: Case) -> Expr:
+def _case(e: ir.Case) -> Expr:
     when, then, otherwise = [], [], e.otherwise
     for w, t in zip(e.when, e.then, strict=True):
         if w in (_FALSE, _NULL):
@@ -171,17 +146,17 @@ def _case(e: Case) -> Expr:
     while then and then[-1] == otherwise:
         when.pop()
         then.pop()
-    return _as(e.type, otherwise, e) if not when else Case(e.type, tuple(when), tuple(then), otherwise)
+    return _as(e.type, otherwise, e) if not when else ir.Case(e.type, tuple(when), tuple(then), otherwise)
 
 
-def _extreme(e: Extreme) -> Expr:
+def _extreme(e: ir.Extreme) -> Expr:
     args = tuple(dict.fromkeys(a for a in e.args if not (isinstance(a, Lit) and a.value is None)))
     if not args:
         return Lit(e.type, None)
-    return _as(e.type, args[0], e) if len(args) == 1 else Extreme(e.type, e.kind, args)
+    return _as(e.type, args[0], e) if len(args) == 1 else ir.Extreme(e.type, e.kind, args)
 
 
-def _arith(e: Arith) -> Expr:
+def _arith(e: ir.Arith) -> Expr:
     a, b = e.a, e.b
     if any(isinstance(x, Lit) and x.value is None for x in (a, b)):
         return Lit(e.type, None)
@@ -195,7 +170,7 @@ def _arith(e: Arith) -> Expr:
     return _as(e.type, a, e) if neutral is not None and b.value == neutral else e
 
 
-def _call(e: Call) -> Expr:
+def _call(e: ir.Call) -> Expr:
     operation = OPERATIONS[e.op]
     if any(isinstance(x, Lit) and x.value is None for x in e.args):
         return Lit(e.type, None)
@@ -242,7 +217,7 @@ def _totals(cmp: Cmp) -> Iterator[Total]:
         return  # a comparison with a NULL literal is never true
     total, op = Total.compared(cmp)
     for t in (total,) if op == "<=" else (total, total.times(-1)):
-        signs = [e for e in t.terms if isinstance(e, Abs)]
+        signs = [e for e in t.terms if isinstance(e, ir.Abs)]
         if len(signs) == 1 and t.terms[signs[0]] > 0:
             inner, f = Total.of(signs[0].a), t.terms[signs[0]]
             yield from (t.without(*signs).plus(inner, sign * f) for sign in (1, -1))
@@ -274,7 +249,7 @@ def _narrowed(e: Expr, known: Mapping[Expr, Range]) -> Expr:
         before = int((full[1] - full[0]) * unit) + e.nullable
         # NULL needs a code, so the width may stay the same.
         worth = low <= high and (high - low + 1).bit_length() < before.bit_length()
-        return Within(e.type, e, low, high) if worth else e
+        return ir.Within(e.type, e, low, high) if worth else e
     return rebuilt(e, [_narrowed(c, known) for c in e.children])
 
 
@@ -298,13 +273,13 @@ def _lift(e: Expr, left: list[int]) -> Expr:
     if len(sides(e)) < 2:
         return e
     match e:
-        case And() | Or() | Not() | Case():
+        case ir.And() | ir.Or() | ir.Not() | ir.Case():
             return rebuilt(e, [_lift(c, left) for c in e.children])
-        case IsNull() if isinstance(e.a.type, Bool):
+        case ir.IsNull() if isinstance(e.a.type, Bool):
             return rebuilt(e, [_lift(e.a, left)])
         case Cmp() if isinstance(e.a.type, Bool):
             return rebuilt(e, [_lift(c, left) for c in e.children])
-        case Cmp() | StartsWith() | Like():
+        case Cmp() | ir.StartsWith() | ir.Like():
             return _atom(e, left)
     return e
 
@@ -316,27 +291,27 @@ def _atom(e: Expr, left: list[int]) -> Expr:
     found = _find(e)
     if found is None:
         return e
-    case = found if isinstance(found, Case) else _as_case(found)
-    return Case(BOOL, tuple(_lift(w, left) for w in case.when),
+    case = found if isinstance(found, ir.Case) else _as_case(found)
+    return ir.Case(BOOL, tuple(_lift(w, left) for w in case.when),
                 tuple(_atom(_replaced(e, found, t), left) for t in case.then),
                 _atom(_replaced(e, found, case.otherwise), left))
 
 
-def _find(e: Expr) -> Case | Extreme | None:
+def _find(e: Expr) -> ir.Case | ir.Extreme | None:
     """The first outermost CASE, least or greatest over both streams in the operands of ``e``."""
     # Pass ``logic`` takes least and greatest in a comparison apart, down to comparisons of their operands.
     parts = e.children if not isinstance(e, Cmp) else [part for child in e.children for part in _operands(child)]
     for part in parts:
         for node in walk(part):
-            if isinstance(node, (Case, Extreme)) and len(sides(node)) == 2 and not isinstance(node.type, Bool):
+            if isinstance(node, (ir.Case, ir.Extreme)) and len(sides(node)) == 2 and not isinstance(node.type, Bool):
                 return node
     return None
 
 
 def _operands(e: Expr) -> Iterator[Expr]:
     """Those of least and greatest, and of such operands in turn; of another expression itself."""
-    whole = e.a if isinstance(e, Cast) else e
-    if isinstance(whole, Extreme):
+    whole = e.a if isinstance(e, ir.Cast) else e
+    if isinstance(whole, ir.Extreme):
         for operand in whole.args:
             yield from _operands(operand)
     else:
@@ -347,12 +322,12 @@ def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
     return new if e == old else rebuilt(e, [_replaced(c, old, new) for c in e.children])
 
 
-def _as_case(e: Extreme) -> Case:
+def _as_case(e: ir.Extreme) -> ir.Case:
     """``least(a, b, …)`` as CASE WHEN b IS NULL OR a <= b THEN a ELSE b END, from the left."""
     op: CmpOp = "<=" if e.kind == "least" else ">="
     best = e.args[0]
     for other in e.args[1:]:
-        first = Or(BOOL, (IsNull(BOOL, other), Cmp(BOOL, op, best, other)))
-        best = Case(e.type, (first,), (best,), other)
-    assert isinstance(best, Case)
+        first = ir.Or(BOOL, (ir.IsNull(BOOL, other), Cmp(BOOL, op, best, other)))
+        best = ir.Case(e.type, (first,), (best,), other)
+    assert isinstance(best, ir.Case)
     return best

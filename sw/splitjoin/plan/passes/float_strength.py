@@ -13,24 +13,27 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from splitjoin.lang.ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, sides
+from splitjoin.lang.ir import MIRRORED, Abs, Arith, Cast, Cmp, CmpOp, Expr, Lit, Neg, Or, sides
 from splitjoin.lang.types import BOOL, Float
 
 from ..forms import Both
 from .bounds import NoInterval, direct, isolated
 
-__all__ = ["Parts", "SimplerFloat", "root_bound", "simpler_float"]
+__all__ = ["Simpler", "root_bound", "simpler_float"]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Comparisons of which all ("and") or one ("or") must be true; "false": never true."""
+class Simpler:
+    """Conditions, comparisons joined by AND and OR, of which all ("and") or one ("or") must be true; "false": never
+    true. ``why``: the reason, if they are implied but not equivalent.
+    """
 
     op: Literal["and", "or", "false"]
-    args: tuple[Cmp, ...] = ()
+    args: tuple[Expr, ...] = ()
+    why: str | None = None
 
 
-def root_bound(e: Expr, op: CmpOp, constant: float) -> Parts | None:
+def root_bound(e: Expr, op: CmpOp, constant: float) -> Simpler | None:
     """``e op constant``, op one of ``< <= > >= =``, as comparisons of the absolute value in which ``e`` is monotone.
 
     None if ``e`` is no such expression. If that value is NaN, so is ``e``, and both are greater than everything.
@@ -42,15 +45,15 @@ def root_bound(e: Expr, op: CmpOp, constant: float) -> Parts | None:
     if op == "=":
         halves = [root_bound(e, half, constant) for half in ("<=", ">=")]
         if any(h is not None and h.op == "false" for h in halves):
-            return Parts("false")
-        return Parts("and", tuple(c for h in halves if h is not None for c in h.args))
+            return Simpler("false")
+        return Simpler("and", tuple(c for h in halves if h is not None for c in h.args))
     assert isinstance(inner.type, Float)
     last = _last(value, op, constant, inner.type)
     above = op in (">", ">=")
     if last is None:  # not even 0 is below the bound: every value is above it, NaN too
         zero = Lit(inner.type, 0.0)
-        return Parts("and", (Cmp(BOOL, ">=", Abs(inner.type, inner), zero),)) if above else Parts("false")
-    return Parts("and", (Cmp(BOOL, ">" if above else "<=", Abs(inner.type, inner), Lit(inner.type, last)),))
+        return Simpler("and", (Cmp(BOOL, ">=", Abs(inner.type, inner), zero),)) if above else Simpler("false")
+    return Simpler("and", (Cmp(BOOL, ">" if above else "<=", Abs(inner.type, inner), Lit(inner.type, last)),))
 
 
 def _last(value: Callable[[Any], Any], op: CmpOp, constant: float, type_: Float) -> float | None:
@@ -113,18 +116,7 @@ def _literal(c: Lit) -> Any:
     return (np.float64 if c.type.bits == 64 else np.float32)(c.value)
 
 
-@dataclass(frozen=True)
-class SimplerFloat:
-    """Comparisons of which all ("and") or one ("or") must be true; of a nested tuple, one must be true. "false": never
-    true. ``why``: the reason, if they are implied but not equivalent.
-    """
-
-    op: Literal["and", "or", "false"]
-    args: tuple[Cmp | tuple[Cmp, ...], ...] = ()
-    why: str | None = None
-
-
-def simpler_float(cmp: Cmp) -> SimplerFloat | None:
+def simpler_float(cmp: Cmp) -> Simpler | None:
     """``cmp``, op any but ``<>``, as simpler comparisons; None if it is an interval test or directly implies one."""
     a, b, op = cmp.a, cmp.b, cmp.op
     if not _is_mixed_abs(a) and _is_mixed_abs(b):
@@ -141,14 +133,14 @@ def simpler_float(cmp: Cmp) -> SimplerFloat | None:
     if isinstance(b, Lit):
         bound = root_bound(a, op, float(cast(float, b.value)))
         if bound is not None:
-            return SimplerFloat(bound.op, bound.args)
+            return bound
         addends = _positive_addends(a) if op in ("<", "<=", "=") else ()
         if len(addends) > 1:
-            return SimplerFloat("and", tuple(Cmp(BOOL, "<" if op == "<" else "<=", x, b) for x in addends),
+            return Simpler("and", tuple(Cmp(BOOL, "<" if op == "<" else "<=", x, b) for x in addends),
                                 "of a float sum of what is never negative, each is compared alone")
     if isolated(Cmp(BOOL, op, a, b)) is None:
-        return SimplerFloat("and", (), why)
-    return SimplerFloat("and", (Cmp(BOOL, "<=", a, b), Cmp(BOOL, ">=", a, b))) if op == "=" else None
+        return Simpler("and", (), why)
+    return Simpler("and", (Cmp(BOOL, "<=", a, b), Cmp(BOOL, ">=", a, b))) if op == "=" else None
 
 
 def _is_mixed_abs(e: Expr) -> bool:
@@ -156,7 +148,7 @@ def _is_mixed_abs(e: Expr) -> bool:
     return isinstance(inner, Abs) and len(sides(inner)) == 2
 
 
-def _without_abs(a: Expr, op: CmpOp, b: Expr) -> SimplerFloat:
+def _without_abs(a: Expr, op: CmpOp, b: Expr) -> Simpler:
     """``a op b`` of floats without abs; ``a`` is an abs, perhaps inside a cast (which is exact and keeps signs)."""
     inner: Expr = Cast(a.type, cast(Abs, a.a).a) if isinstance(a, Cast) else cast(Abs, a).a
     minus: Expr = Neg(b.type, b)
@@ -169,10 +161,10 @@ def _without_abs(a: Expr, op: CmpOp, b: Expr) -> SimplerFloat:
         return Cmp(BOOL, op, inner, b), Cmp(BOOL, MIRRORED[op], inner, minus)
 
     if op in ("<", "<="):
-        return SimplerFloat("and", halves(op))
+        return Simpler("and", halves(op))
     if op in (">", ">="):
-        return SimplerFloat("or", halves(op))
-    return SimplerFloat("and", (*halves("<="), halves(">=")))
+        return Simpler("or", halves(op))
+    return Simpler("and", (*halves("<="), Or(BOOL, halves(">="))))
 
 
 def _positive_addends(e: Expr) -> tuple[Expr, ...]:

@@ -26,19 +26,22 @@ from .strength import ComputedTests, reduced
 from .tree import Node, Split, choose_main, merge, node_text, share, split
 
 __all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "PRUNE", "SHARE", "SPLIT",
-           "STRENGTH", "Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Observer", "Pass", "Phase", "SplitForms",
+           "STRENGTH", "Conjunct", "Conjuncts", "Forms", "Observer", "Pass", "Phase", "SplitForms",
            "TreeOfTests", "compiled", "make_plan", "strength"]
 
 
+Now = TypeVar("Now", Expr, Form)
+
+
 @dataclass(frozen=True)
-class Conjunct:
-    """A conjunct of the condition: as the user wrote it, and as the current expression.
+class Conjunct(Generic[Now]):
+    """A conjunct of the condition: as the user wrote it, and as it is now, an expression or a two-valued form.
 
     ``undecided``: the reasons why tests will not decide it, one for each comparison.
     """
 
     origin: Expr
-    condition: Expr
+    now: Now
     undecided: tuple[str, ...] = ()
 
 
@@ -46,7 +49,7 @@ class Conjunct:
 class Conjuncts:
     """The condition as three-valued expressions, all of which must be true."""
 
-    conjuncts: tuple[Conjunct, ...]
+    conjuncts: tuple[Conjunct[Expr], ...]
 
     @classmethod
     def of(cls, predicate: Expr) -> Conjuncts:
@@ -54,23 +57,14 @@ class Conjuncts:
         return cls(tuple(Conjunct(p, p) for p in (predicate.args if isinstance(predicate, And) else (predicate,))))
 
     def __str__(self) -> str:
-        return "\n".join(text(c.condition) for c in self.conjuncts)
-
-
-@dataclass(frozen=True)
-class FormedConjunct:
-    """A conjunct of the condition: as the user wrote it, and as the current two-valued form."""
-
-    origin: Expr
-    form: Form
-    undecided: tuple[str, ...] = ()
+        return "\n".join(text(c.now) for c in self.conjuncts)
 
 
 @dataclass(frozen=True)
 class Forms:
     """The condition as two-valued forms, all of which must hold."""
 
-    conjuncts: tuple[FormedConjunct, ...]
+    conjuncts: tuple[Conjunct[Form], ...]
 
     @property
     def predicate(self) -> Expr:
@@ -79,7 +73,7 @@ class Forms:
         return origins[0] if len(origins) == 1 else And(BOOL, origins)
 
     def __str__(self) -> str:
-        return "\n".join(form_text(c.form) for c in self.conjuncts)
+        return "\n".join(form_text(c.now) for c in self.conjuncts)
 
 
 @dataclass(frozen=True)
@@ -172,61 +166,52 @@ def _each(forms: Forms, function: Callable[[Form, list[str]], Form]) -> Forms:
     """``forms`` with ``function`` applied to every conjunct; the function appends reasons for undecided comparisons to
     its list.
     """
-    def of(conjunct: FormedConjunct) -> FormedConjunct:
+    def of(conjunct: Conjunct[Form]) -> Conjunct[Form]:
         undecided = list(conjunct.undecided)
-        form = function(conjunct.form, undecided)
-        return replace(conjunct, form=form, undecided=tuple(dict.fromkeys(undecided)))
+        form = function(conjunct.now, undecided)
+        return replace(conjunct, now=form, undecided=tuple(dict.fromkeys(undecided)))
 
     return Forms(tuple(map(of, forms.conjuncts)))
 
 
 def _fold(phase: Conjuncts) -> Conjuncts:
-    return Conjuncts(tuple(replace(c, condition=fold(c.condition)) for c in phase.conjuncts))
+    return Conjuncts(tuple(replace(c, now=fold(c.now)) for c in phase.conjuncts))
 
 
 def _narrow(phase: Conjuncts) -> Conjuncts:
-    made = narrow([c.condition for c in phase.conjuncts])
-    return Conjuncts(tuple(replace(c, condition=e) for c, e in zip(phase.conjuncts, made, strict=True)))
+    made = narrow([c.now for c in phase.conjuncts])
+    return Conjuncts(tuple(replace(c, now=e) for c, e in zip(phase.conjuncts, made, strict=True)))
 
 
 def _lift(phase: Conjuncts) -> Conjuncts:
-    def of(conjunct: Conjunct) -> Conjunct:
-        try:
-            return replace(conjunct, condition=lift(conjunct.condition))
-        except TooManyCases:
-            return replace(conjunct, condition=Lit(BOOL, True), undecided=_too_many(conjunct))
-
-    return Conjuncts(tuple(map(of, phase.conjuncts)))
+    return Conjuncts(tuple(_tried(c, lift, Lit(BOOL, True)) for c in phase.conjuncts))
 
 
 def _logic(phase: Conjuncts) -> Forms:
-    def of(conjunct: Conjunct) -> FormedConjunct:
-        try:
-            return FormedConjunct(conjunct.origin, positive(conjunct.condition), conjunct.undecided)
-        except TooManyCases:
-            return FormedConjunct(conjunct.origin, TRUE, _too_many(conjunct))
-
-    return Forms(tuple(map(of, phase.conjuncts)))
+    return Forms(tuple(_tried(c, positive, TRUE) for c in phase.conjuncts))
 
 
-def _too_many(conjunct: Conjunct) -> tuple[str, ...]:
-    """The reason why ``conjunct`` is left to the residual."""
-    return (f"'{conjunct.origin}': it would make too many comparisons",)
+def _tried(conjunct: Conjunct[Expr], function: Callable[[Expr], Now], otherwise: Now) -> Conjunct[Now]:
+    """``conjunct`` with ``function`` applied; or with ``otherwise``, where it is left to the residual."""
+    try:
+        return Conjunct(conjunct.origin, function(conjunct.now), conjunct.undecided)
+    except TooManyCases:
+        return Conjunct(conjunct.origin, otherwise, (f"'{conjunct.origin}': it would make too many comparisons",))
 
 
 def _prune(phase: Forms) -> Forms:
-    def of(conjunct: FormedConjunct) -> FormedConjunct:
-        form = pruned(conjunct.form) if conjunct.undecided else conjunct.form
-        if form == conjunct.form:
+    def of(conjunct: Conjunct[Form]) -> Conjunct[Form]:
+        form = pruned(conjunct.now) if conjunct.undecided else conjunct.now
+        if form == conjunct.now:
             return conjunct
         why = f"'{conjunct.origin}': tests that exclude less than one pair in {1 / LEAST} are left out"
-        return replace(conjunct, form=form, undecided=(*conjunct.undecided, why))
+        return replace(conjunct, now=form, undecided=(*conjunct.undecided, why))
 
     return Forms(tuple(map(of, phase.conjuncts)))
 
 
 def _split(phase: Forms) -> SplitForms:
-    return SplitForms(phase, split(junction("and", (c.form for c in phase.conjuncts))))
+    return SplitForms(phase, split(junction("and", (c.now for c in phase.conjuncts))))
 
 
 def _merge(phase: SplitForms) -> TreeOfTests:

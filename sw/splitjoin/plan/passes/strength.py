@@ -22,28 +22,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, cast
+from typing import cast
 
+from splitjoin.lang import ir
 from splitjoin.lang.build import whole
 from splitjoin.lang.calendar import tick, unit_number, unit_start
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import (
-    MIRRORED,
-    NEGATED,
-    Abs,
-    And,
-    Arith,
-    Call,
-    Cmp,
-    CmpOp,
-    Expr,
-    Isqrt,
-    Lit,
-    Or,
-    UnitNumber,
-    UnitStart,
-    sides,
-)
+from splitjoin.lang.ir import MIRRORED, NEGATED, Cmp, CmpOp, Expr, Lit, sides
 from splitjoin.lang.properties import causes, denominator, value_range
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import BOOL, EXACT, Float, is_text
@@ -52,24 +37,13 @@ from ..forms import FALSE, TRUE, Both, Computed, ComputedTest, Form, Junction, O
 from ..linear import Total
 from .bits import equal_bits, within_blocks
 from .bounds import NoInterval, direct
-from .float_strength import simpler_float
+from .float_strength import Simpler, simpler_float
 from .residues import remainder
 
-__all__ = ["ComputedTests", "NotComputed", "Simpler", "reduced", "simpler"]
+__all__ = ["ComputedTests", "NotComputed", "reduced", "simpler"]
 
 #: Largest number of absolute values in one comparison that are split; each one doubles the comparisons.
 _MOST_SIGNS = 3
-
-
-@dataclass(frozen=True)
-class Simpler:
-    """Conditions, comparisons joined by AND and OR, of which all ("and") or one ("or") must be true. ``why``: the
-    reason, if they are implied but not equivalent.
-    """
-
-    op: Literal["and", "or", "false"]
-    args: tuple[Expr, ...]
-    why: str | None = None
 
 
 def simpler(total: Total, op: CmpOp) -> Simpler | None:
@@ -77,7 +51,7 @@ def simpler(total: Total, op: CmpOp) -> Simpler | None:
     if it implies none.
     """
     mixed = total.mixed
-    signs = [e for e in mixed if isinstance(e, Abs)]
+    signs = [e for e in mixed if isinstance(e, ir.Abs)]
     if op == "=" and (len(mixed) > 1 or not _has_equality(mixed[0])):
         return Simpler("and", (total.cmp("<="), total.cmp(">=")))
     if signs and (len(signs) <= _MOST_SIGNS or len(mixed) == 1):
@@ -90,10 +64,10 @@ def simpler(total: Total, op: CmpOp) -> Simpler | None:
 
 def _has_equality(e: Expr) -> bool:
     """True if ``e = constant`` is stronger than ``<=`` and ``>=`` together."""
-    return isinstance(e, (Arith, Call)) and e.op in ("%", "mod", "^")
+    return isinstance(e, (ir.Arith, ir.Call)) and e.op in ("%", "mod", "^")
 
 
-def _without_sign(total: Total, e: Abs) -> Simpler:
+def _without_sign(total: Total, e: ir.Abs) -> Simpler:
     """``f·|u| + rest <= 0`` with u and −u in the place of |u|: both must hold for f > 0, one for f < 0."""
     f, rest, inner = total.terms[e], total.without(e), Total.of(e.a)
     parts = (rest.plus(inner, f).cmp("<="), rest.plus(inner, -f).cmp("<="))
@@ -124,21 +98,21 @@ def _by_range(total: Total, e: Expr) -> Simpler | None:
 def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
     """``f·e + rest op 0`` as simpler comparisons, with a single term ``e`` over both streams."""
     f, rest = total.terms[e], total.without(e)
-    if isinstance(e, Arith) and e.op == "*" and e.a == e.b:
+    if isinstance(e, ir.Arith) and e.op == "*" and e.a == e.b:
         return _square(e.a, f, rest)
     turned: CmpOp = op if f > 0 else MIRRORED[op]
-    if isinstance(e, Arith) and e.op in ("%", "mod"):
+    if isinstance(e, ir.Arith) and e.op in ("%", "mod"):
         return _condition(remainder(e, turned, rest.times(-1 / f)))
-    if isinstance(e, Call) and e.op == "^":
+    if isinstance(e, ir.Call) and e.op == "^":
         return _of_differing(e, turned, rest.times(-1 / f))
     if rest.terms:
         return None
     at = -rest.constant / f  # e op' at
-    if isinstance(e, Call):
+    if isinstance(e, ir.Call):
         return _of_bits(e, at) if f > 0 else None
-    if isinstance(e, (UnitNumber, UnitStart)):
+    if isinstance(e, (ir.UnitNumber, ir.UnitStart)):
         return _of_unit(e, at, f > 0)
-    if not isinstance(e, Arith):
+    if not isinstance(e, ir.Arith):
         return None
     if not isinstance(e.b, Lit) or not isinstance(e.b.value, int) or e.b.value <= 0:
         return None
@@ -154,9 +128,9 @@ def _condition(e: Expr | None) -> Simpler | None:
     return None if e is None else Simpler("and", (e,))
 
 
-def _of_bits(e: Call, at: Fraction) -> Simpler | None:
+def _of_bits(e: ir.Call, at: Fraction) -> Simpler | None:
     """``e <= at`` as simpler comparisons, for an operation ``e`` on integers other than ``^``."""
-    if e.op == "bit_count" and isinstance(e.args[0], Call) and e.args[0].op == "^":
+    if e.op == "bit_count" and isinstance(e.args[0], ir.Call) and e.args[0].op == "^":
         if at < 0:
             return Simpler("false", ())
         # No bit differs: the two are equal.
@@ -164,7 +138,7 @@ def _of_bits(e: Call, at: Fraction) -> Simpler | None:
     return None
 
 
-def _of_differing(e: Call, op: CmpOp, at: Total) -> Simpler | None:
+def _of_differing(e: ir.Call, op: CmpOp, at: Total) -> Simpler | None:
     """``e op at``, op one of ``<= >= =``, as simpler comparisons, for ``e`` the bits in which two values differ."""
     if op == "=":
         if at.unit > 1:
@@ -181,11 +155,11 @@ def _of_differing(e: Call, op: CmpOp, at: Total) -> Simpler | None:
     return Simpler("and", (equalities,), None if exact else f"of '{e}' only the highest bits are compared")
 
 
-def _of_unit(e: UnitNumber | UnitStart, at: Fraction, at_most: bool) -> Simpler:
+def _of_unit(e: ir.UnitNumber | ir.UnitStart, at: Fraction, at_most: bool) -> Simpler:
     """The comparison that a calendar unit's number, or its first time, is at most, or at least, ``at``, as one of the
     time itself.
     """
-    if isinstance(e, UnitNumber):
+    if isinstance(e, ir.UnitNumber):
         unit = math.floor(at) + 1 if at_most else math.ceil(at)
     else:  # the first unit that begins after `at`, or at it
         unit = unit_number(math.floor(at) if at_most else math.ceil(at) - 1, e.unit, tick(e.type)) + 1
@@ -211,7 +185,7 @@ def _square(u: Expr, f: Fraction, rest: Total) -> Simpler | None:
 def _square_of(u: Expr, f: Fraction, rest: Total) -> list[Cmp]:
     # d·u is whole, and so is its square.
     d = denominator(u)
-    size = Abs(EXACT, Total.of(u).times(d).expr())
+    size = ir.Abs(EXACT, Total.of(u).times(d).expr())
     bound = rest.times(-Fraction(d * d) / f)
     if f > 0:
         return [Cmp(BOOL, "<=", size, _root(bound))]
@@ -223,10 +197,10 @@ def _square_of(u: Expr, f: Fraction, rest: Total) -> list[Cmp]:
 def _root(total: Total) -> Expr:
     if not total.terms:
         return Lit(EXACT, math.isqrt(math.floor(total.constant)) if total.constant >= 0 else -1)
-    return Isqrt(EXACT, total.expr())
+    return ir.Isqrt(EXACT, total.expr())
 
 
-def _quotient(e: Arith, n: int, at: Fraction, at_most: bool) -> Simpler:
+def _quotient(e: ir.Arith, n: int, at: Fraction, at_most: bool) -> Simpler:
     """The comparison that ``u // n`` or ``u div n`` is at most, or at least, ``at``, without the division."""
     k = math.floor(at) if at_most else math.ceil(at)
     if at_most:
@@ -281,15 +255,18 @@ def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None
         return _unequal(part)
     if isinstance(cmp.a.type, Float):
         simplified = simpler_float(cmp)
-        if simplified is None:
-            return None
-        if simplified.why is not None:
-            _beyond(part, simplified.why, undecided)
-        if simplified.op == "false":
-            return FALSE
-        present_ = () if simplified.args else present(cmp)
-        return junction(simplified.op, (*(_halves(c, part) for c in simplified.args), *present_))
+        return None if simplified is None else _simplified(simplified, part, undecided)
     return _exact(part, undecided, computed)
+
+
+def _simplified(found: Simpler, part: Both, undecided: list[str]) -> Form:
+    """The form of ``found``, which takes the place of ``part``."""
+    if found.why is not None:
+        _beyond(part, found.why, undecided)
+    if found.op == "false":
+        return FALSE
+    # A comparison that is true for all values is not true for NULL.
+    return junction(found.op, [_part(cmp, part) for cmp in found.args] or present(part.cmp))
 
 
 def _unequal(part: Both) -> Form:
@@ -303,23 +280,18 @@ def _unequal(part: Both) -> Form:
         if equal is not None and equal.why is None:
             if equal.op == "false":
                 return junction("and", present(cmp))
-            return _part(Or(BOOL, tuple(map(_negated, equal.args))), part)
+            return _part(ir.Or(BOOL, tuple(map(_negated, equal.args))), part)
     return junction("or", (_part(Cmp(BOOL, op, cmp.a, cmp.b), part) for op in ("<", ">")))
 
 
 def _negated(e: Expr) -> Expr:
     """The opposite of ``e``, comparisons joined by AND and OR, of values that are not NULL."""
-    if isinstance(e, (And, Or)):
-        return (Or if isinstance(e, And) else And)(BOOL, tuple(map(_negated, e.args)))
+    if isinstance(e, (ir.And, ir.Or)):
+        return (ir.Or if isinstance(e, ir.And) else ir.And)(BOOL, tuple(map(_negated, e.args)))
     if isinstance(e, Cmp):
         return replace(e, op=NEGATED[e.op])
     assert isinstance(e, Lit)
     return Lit(BOOL, e.value is False)
-
-
-def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
-    """The form of a comparison, or of several of which one must be true."""
-    return _part(parts, of) if isinstance(parts, Cmp) else junction("or", (_part(c, of) for c in parts))
 
 
 def _exact(part: Both, undecided: list[str], computed: ComputedTests | None) -> Form | None:
@@ -349,20 +321,15 @@ def _exact(part: Both, undecided: list[str], computed: ComputedTests | None) -> 
     if simplified is None:
         _beyond(part, f"'{total.mixed[0]}' over both streams gives no interval", undecided)
         return junction("and", present(part.cmp))
-    if simplified.why is not None:
-        _beyond(part, simplified.why, undecided)
-    if simplified.op == "false":
-        return FALSE
-    # A comparison that is true for all values is not true for NULL.
-    return junction(simplified.op, [_part(cmp, part) for cmp in simplified.args] or present(part.cmp))
+    return _simplified(simplified, part, undecided)
 
 
 def _part(cmp: Expr, of: Both) -> Form:
     """The form of ``cmp``, comparisons joined by AND and OR that are a part of ``of``, each together with the
     conditions that the parts of ``of`` that it does not read are not NULL.
     """
-    if isinstance(cmp, (And, Or)):
-        return junction("and" if isinstance(cmp, And) else "or", (_part(c, of) for c in cmp.args))
+    if isinstance(cmp, (ir.And, ir.Or)):
+        return junction("and" if isinstance(cmp, ir.And) else "or", (_part(c, of) for c in cmp.args))
     if not sides(cmp):
         return TRUE if constant(cmp) is True else FALSE
     assert isinstance(cmp, Cmp)

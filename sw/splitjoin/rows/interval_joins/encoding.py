@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.compiled.jit import compiled
-from splitjoin.engines.range_terms import ordered_bits
+from splitjoin.engines.sorting import ordered_bits
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.fold import Width
 from splitjoin.lang.ir import Col, Expr

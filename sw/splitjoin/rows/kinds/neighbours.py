@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Items, TableNeighbours
-from splitjoin.engines.whole_times import distances, float_of_code
+from splitjoin.engines.sorting import float_of_bits
+from splitjoin.engines.whole_times import distances
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
@@ -74,7 +75,7 @@ def _times(query: Query, incoming: Arrivals, of: Side) -> npt.NDArray[Any]:
     """The times of a stream, with their distances; the positions in arrival order without a time column."""
     if query.time is None:
         return incoming.positions(of)
-    return incoming.times(of) if query.time.has_ticks else float_of_code(incoming.times(of))
+    return incoming.times(of) if query.time.has_ticks else float_of_bits(incoming.times(of))
 
 
 def _same(a: float, b: float) -> bool:
