@@ -24,7 +24,7 @@ from bench.record import Recorder, options_of
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu import CpuDevice, one_call, session as cpu_session
+from splitjoin.engines.cpu import CpuDevice, fused_batch, session as cpu_session
 from splitjoin.engines.cpu.finder import Finder
 from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
@@ -49,7 +49,7 @@ STAGES = {"windows and codes": (cpu_session, "run_jobs"), "columns": (PlanSearch
           "describe": (IndexFinder, "_describe"), "sort": (IndexFinder, "_sort"),
           "gather": (cpu_session, "gather")}
 #: What one thread calls in place of them.
-CALLS = {"one call": (one_call, "find_matches"), "items": (one_call, "write_items")}
+CALLS = {"one call": (fused_batch, "find_matches"), "items": (fused_batch, "write_items")}
 #: What threads share, and all of it.
 SHARED = {"shared": (Team, "share"), "mapped": (Team, "map"), "batch": (CpuSession, "push")}
 

@@ -19,7 +19,7 @@ _FOLDER = _ROOT / "build" / "sanitized"
 _LOOPS, _THREADS = build._FOLDER, build._FOLDER.parent / "threads"
 _TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.py", "engines/test_range_terms.py", *(
     f"engines/cpu/test_{name}.py" for name in (
-        "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds", "codes", "levels", "one_call",
+        "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds", "codes", "quantizer", "fused_batch",
         "tasks", "sorted", "nested_choices")))
 _OF_THREADS = ("engines/threads/test_session.py",)
 #: Per kind the options of the compiler, its runtime, the folders of libraries, and the tests.

@@ -27,7 +27,7 @@ from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation,
 from ..compiled.helpers import Team
 from ..compiled.store import ReusedArrays
 from ..loops import address_of, entries, loops
-from .bands import band_words
+from .float_bisection import bisection_words
 from .tasks import Block, Field, Job, run_jobs
 
 __all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
@@ -225,14 +225,14 @@ class LaneCoder:
         _narrow_to(lows, highs, v, key, low, high)
 
     def _float_bands(self) -> dict[tuple[int, str], Array]:
-        """Per test and probing stream its float bands (`band_words`), which loops read as long as this lives."""
+        """Per test and probing stream its float bands (`bisection_words`), which loops read as long as this lives."""
         found: dict[tuple[int, str], Array] = {}
         for j, test in enumerate(self._plan.tests):
             bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
             for side in SIDES if bands else ():
                 key = self._plan.slots(other_side(side))[test.s if side == "r" else test.r].key
                 assert isinstance(key, FloatKey)
-                if (words := band_words(bands, side, key)) is not None:
+                if (words := bisection_words(bands, side, key)) is not None:
                     found[j, side] = words
         return found
 

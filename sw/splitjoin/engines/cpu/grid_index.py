@@ -23,8 +23,8 @@ from ..loops import address_of, entries, loops
 from ..tuning import DEFAULTS, Tuning
 from .codes import lane
 from .finder import Batch, Finder, Found, in_task_order
-from .levels import constant, cyclic, has_trend, hashed, learn
 from .pair_tests import conditions
+from .quantizer import constant, cyclic, has_trend, hashed, learn
 from .selectivity import Choice, Selectivity, SessionAlgorithm
 from .tasks import PHASE, STOP, Block, Field, make_control, resume
 
@@ -83,8 +83,8 @@ class _Grid:
     """One stream's cells: ``head`` (cells, 4), and slots: ``rows`` has tuples' numbers, ``pool`` blocks of bytes
     (`cells`).
 
-    ``first``: the position of the tuple that has number 0. ``levels``: the fields of two `Levels`, which tell a tuple's
-    cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use.
+    ``first``: the position of the tuple that has number 0. ``levels``: the fields of two `Quantizer`, which tell a
+    tuple's cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use.
     """
 
     first: int

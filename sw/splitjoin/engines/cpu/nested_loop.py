@@ -17,8 +17,8 @@ from ..compiled.store import Store
 from ..loops import loops
 from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Finder, Found, assembled
-from .levels import Levels, learn
 from .pair_tests import conditions, test_words, words_of
+from .quantizer import Quantizer, learn
 from .selectivity import Choice, SessionAlgorithm, ThreadWork
 
 __all__ = ["NestedFinder", "NestedLoop"]
@@ -47,7 +47,7 @@ class NestedFinder(Finder):
         self._plan, self._narrow = plan, choice.tests
         self._tests, self._junctions = conditions(plan)
         self._kind = np.uint8 if choice.levels[:1] == (256,) else np.uint16
-        self._levels: dict[str, list[Levels]] = {side: [
+        self._levels: dict[str, list[Quantizer]] = {side: [
             learn(samples[side][self._slot(side, j)], count)
             for j, count in zip(choice.tests, choice.levels, strict=True)] for side in SIDES}
         self._threads = self._round = 0  # that have looked; batches

@@ -20,8 +20,8 @@ from ..compiled.helpers import Team
 from ..device import ITEM, STAR, Items, Session
 from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Joined
+from .fused_batch import FusedBatch
 from .gather import gather
-from .one_call import OneCall
 from .search import Search
 from .tasks import Job, run_jobs
 from .timeline import Timeline
@@ -225,7 +225,7 @@ class CpuSession(BatchSession):
         self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
         self._measured = MeasuredThreads()
         self._pairs = 0  # in the windows of the last batch
-        self._one_call = OneCall.of(query, search, self._timeline, self._open_probes, self._team)
+        self._fused_batch = FusedBatch.of(query, search, self._timeline, self._open_probes, self._team)
 
     @property
     def _ends(self) -> dict[str, int]:
@@ -265,10 +265,10 @@ class CpuSession(BatchSession):
         self._team.close()
 
     def _join_batch(self, part: Arrivals) -> Joined:
-        if self._one_call is not None:
+        if self._fused_batch is not None:
             self._team.size = self._measured.choose(self._threads_for(len(part), self._pairs), len(part))
             began = perf_counter()
-            joined = self._one_call.join(part, self._matches)
+            joined = self._fused_batch.join(part, self._matches)
             if joined is not None:
                 self._measured.note(perf_counter() - began)
                 self._pairs = joined.pairs
@@ -284,7 +284,7 @@ class CpuSession(BatchSession):
             return 1
         cost = self._search.cost(arrivals, pairs)
         size = self._most_for(min(cost, self._search.most_threads(arrivals, pairs) * self._tuning.share))
-        if self._one_call is not None and cost - cost / size < _SAVED * self._tuning.share:
+        if self._fused_batch is not None and cost - cost / size < _SAVED * self._tuning.share:
             size = 1
         self._shared = size, cost
         return size

@@ -1,7 +1,7 @@
 // Keys of stored tuples and bounds of probes, from the values of columns (`codes.py`).
 #pragma once
 
-#include "bands.hpp"
+#include "float_bisection.hpp"
 
 namespace splitjoin {
 
@@ -111,7 +111,7 @@ struct CodeBlock {
 };
 
 // Write the keys and the bounds of a part of a column: of kind 0 `exact_codes`, 1 `wide_codes`, 2 those of floats that are
-// compared, 3 those of the test that is always true, 4 those of `FloatBands`.
+// compared, 3 those of the test that is always true, 4 those of `FloatBounds`.
 inline int64_t code_part(int64_t part, int64_t block) {
     const CodeBlock &of = *reinterpret_cast<const CodeBlock *>(block);
     const int64_t until = of.n * (part + 1) / of.parts;
@@ -128,7 +128,7 @@ inline int64_t code_part(int64_t part, int64_t block) {
                 made.keys[i] = of.key_width == 4 ? float_code(static_cast<float>(floats[i]), word(of.c[0])) :
                     float_code(floats[i], word(of.c[0]));
             if (of.kind == 4) {
-                reinterpret_cast<const FloatBands *>(of.c[1])->bounds(n, floats, made.lows, made.highs);
+                reinterpret_cast<const FloatBounds *>(of.c[1])->bounds(n, floats, made.lows, made.highs);
             } else {
                 const Ordered order{of.c[1], word(of.c[2]), word(of.c[3])};
                 for (int64_t i = 0; i < n; i++) {
@@ -173,11 +173,11 @@ inline void float_keys(Array<const Real> values, Bytes valid, uint64_t nan,
     for (int64_t i = 0; i < keys.size; i++) keys[i] = valid[i] ? static_cast<Code>(float_code(values[i], nan)) : 0;
 }
 
-// The bounds of `FloatBands` for all `values`.
+// The bounds of `FloatBounds` for all `values`.
 inline void band_bounds(Array<const double> values, Rows bands, CodesOut lows, CodesOut highs) {
-    for (int64_t at = 0; at < values.size; at += FloatBands::block)
-        reinterpret_cast<const FloatBands *>(bands.data)->bounds(
-            least_of(FloatBands::block, values.size - at), values.data + at, lows.data + at, highs.data + at);
+    for (int64_t at = 0; at < values.size; at += FloatBounds::block)
+        reinterpret_cast<const FloatBounds *>(bands.data)->bounds(
+            least_of(FloatBounds::block, values.size - at), values.data + at, lows.data + at, highs.data + at);
 }
 
 // Narrow `lows` and `highs` to the codes of keys K with `mine * value + theirs * K + c op 0`, where `op` is -1 for <=, 0

@@ -7,7 +7,7 @@
 // bytes finds candidates, and the caller verifies them with the keys.
 #pragma once
 
-#include "levels.hpp"
+#include "quantizer.hpp"
 #include "threads.hpp"
 
 namespace splitjoin {

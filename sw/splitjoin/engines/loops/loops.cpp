@@ -6,7 +6,7 @@
 #include "kinds.hpp"
 #include "matches.hpp"
 #include "nested.hpp"
-#include "one_call.hpp"
+#include "fused_batch.hpp"
 #include "ranges.hpp"
 #include "runs.hpp"
 #include "streams.hpp"

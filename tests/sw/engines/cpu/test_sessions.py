@@ -12,7 +12,7 @@ import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.compiled import helpers
-from splitjoin.engines.cpu import CpuDevice, one_call, session as cpu_session
+from splitjoin.engines.cpu import CpuDevice, fused_batch, session as cpu_session
 from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.engines.cpu.session import CpuSession
@@ -145,7 +145,7 @@ def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpuDevice(threads=1).open(query) as session:
         session.push(batch(query, 0, 100))
         with monkeypatch.context() as patch:
-            for module, name in ((cpu_session, "gather"), (one_call, "write_items")):
+            for module, name in ((cpu_session, "gather"), (fused_batch, "write_items")):
                 patch.setattr(module, name, stop)
             with pytest.raises(KeyboardInterrupt):
                 session.push(batch(query, 100, 100))
@@ -172,7 +172,7 @@ def test_a_streaming_session_goes_on_after_an_interrupt(monkeypatch: pytest.Monk
     session.push_r(tables[0]["r"])
     session.push_s(tables[0]["s"])
     with monkeypatch.context() as patch:
-        for module, name in ((cpu_session, "gather"), (one_call, "write_items")):
+        for module, name in ((cpu_session, "gather"), (fused_batch, "write_items")):
             patch.setattr(module, name, stop)
         with pytest.raises(KeyboardInterrupt):
             session.push_r(tables[1]["r"])

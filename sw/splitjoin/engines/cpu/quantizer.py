@@ -1,4 +1,4 @@
-"""Levels: quantization of codes to small numbers, learnt from a sample so that tuples spread evenly over them."""
+"""`Quantizer`: codes as small numbers, levels, learnt from a sample so that tuples spread evenly over them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..loops import loops
 from ..tuning import DEFAULTS
 
-__all__ = ["CYCLE", "Levels", "constant", "cyclic", "has_trend", "hashed", "learn"]
+__all__ = ["CYCLE", "Quantizer", "constant", "cyclic", "has_trend", "hashed", "learn"]
 
 Array = npt.NDArray[Any]
 
@@ -29,10 +29,11 @@ _UNEVEN, _BINS = 1.25, 1 << 10
 _CROSSING = 0.05
 #: Kinds of levels.
 LINEAR, FLOAT, TABLE, HASH, CYCLE = 0, 1, 2, 3, 4
+_NO_TABLE = np.zeros(1, np.int32)
 
 
 @dataclass(frozen=True)
-class Levels:
+class Quantizer:
     """A map from codes to the levels 0 to ``count`` − 1.
 
     ``numbers`` (5,) holds the kind of the map and its integers, ``reals`` (2,) its floats. ``table`` matters for
@@ -61,12 +62,12 @@ class Levels:
         return out.astype(kind, copy=False)
 
 
-def constant() -> Levels:
+def constant() -> Quantizer:
     """One level for all codes."""
     return _table(0, 1, 0, np.zeros(3), 1)
 
 
-def learn(sample: Array, count: int) -> Levels:
+def learn(sample: Array, count: int) -> Quantizer:
     """``count`` levels over which the codes of ``sample`` (n,) spread evenly; one level if the sample is empty."""
     if not len(sample):
         return constant()
@@ -88,9 +89,9 @@ def learn(sample: Array, count: int) -> Levels:
     return _table(low, min(size << shift, 2**64 - 1), shift, np.minimum([*knots, count - 1], count - 1), count)
 
 
-def hashed(bits: int) -> Levels:
+def hashed(bits: int) -> Quantizer:
     """2**bits levels, by a hash of the code."""
-    return Levels(np.array([HASH, 0, 0, 0, 64 - bits], np.uint64), np.zeros(2), np.zeros(1, np.int32), 1 << bits)
+    return _made((HASH, 0, 0, 0, 64 - bits), 1 << bits)
 
 
 def has_trend(sample: Array, least: int = DEFAULTS.trend_sample) -> bool:
@@ -104,7 +105,7 @@ def has_trend(sample: Array, least: int = DEFAULTS.trend_sample) -> bool:
     return bool(max(np.sum(late < median), np.sum(late > median)) >= (1 - _CROSSING) * len(late))
 
 
-def cyclic(sample: Array, count: int) -> Levels:
+def cyclic(sample: Array, count: int) -> Quantizer:
     """At least ``count`` cyclic levels; one cycle covers about the range of ``sample`` (n,), which is not empty."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
@@ -112,23 +113,24 @@ def cyclic(sample: Array, count: int) -> Levels:
     ends = np.sort(sample)[[int(len(sample) * part) for part in (_CROSSING, 1 - _CROSSING)]]
     bits = (max(count, 256) - 1).bit_length()
     shift = (int((int(ends[1]) - int(ends[0])) / (1 - 2 * _CROSSING))).bit_length() - bits
-    return Levels(np.array([CYCLE, 0, 0, max(-shift, 0), max(shift, 0)], np.uint64), np.zeros(2), np.zeros(1, np.int32),
-                  1 << bits)
+    return _made((CYCLE, 0, 0, max(-shift, 0), max(shift, 0)), 1 << bits)
 
 
-def _table(low: int, span: int, shift: int, knots: Array, count: int) -> Levels:
-    return Levels(np.array([TABLE, low, span, max(16 - shift, 0), max(shift - 16, 0)], np.uint64), np.zeros(2),
-                  knots.astype(np.int32), count)
+def _made(numbers: tuple[int, ...], count: int, reals: tuple[Any, Any] = (0, 0), table: Array = _NO_TABLE) -> Quantizer:
+    return Quantizer(np.array(numbers, np.uint64), np.array(reals, np.float64), table, count)
 
 
-def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
+def _table(low: int, span: int, shift: int, knots: Array, count: int) -> Quantizer:
+    return _made((TABLE, low, span, max(16 - shift, 0), max(shift - 16, 0)), count, table=knots.astype(np.int32))
+
+
+def _even(low: int, high: int, size: int, count: int) -> Iterator[Quantizer]:
     """Levels that suit uniformly distributed values from ``low`` to ``high``: of codes of ``size`` bytes, and of the
     floats that such codes stand for.
     """
     if low == high:
         return
-    none = np.zeros(1, np.int32)
-    yield Levels(np.array([LINEAR, low, high - low, 0, 0], np.uint64), np.array([0, count / (high - low)]), none, count)
+    yield _made((LINEAR, low, high - low, 0, 0), count, (0, count / (high - low)))
     code, real = (np.uint32, np.float32) if size == 4 else (np.uint64, np.float64)
     top = 1 << 8 * size - 1
     a, b = (np.array([c & ~top if c & top else ~c % 2**(8 * size)], code).view(real)[0] for c in (low, high))
@@ -136,10 +138,10 @@ def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
         width = b - a
         factor = real(count) / width
     if np.isfinite(width) and width > 0 and np.isfinite(factor):
-        yield Levels(np.array([FLOAT, low, high, 0, 0], np.uint64), np.array([a, factor], np.float64), none, count)
+        yield _made((FLOAT, low, high, 0, 0), count, (a, factor))
 
 
-def _is_even(levels: Levels, sample: Array) -> bool:
+def _is_even(levels: Quantizer, sample: Array) -> bool:
     """True if a tuple of ``sample`` shares its level with about as many others as on even levels."""
     bins = min(levels.count, _BINS)
     found = np.bincount(levels.of(sample).astype(np.int64) * bins // levels.count, minlength=bins) / len(sample)

@@ -28,24 +28,24 @@ from ..compiled.helpers import Team, make_board
 from ..device import ITEM
 from ..loops import address_of, loops
 from .finder import Batch, Joined
+from .fused_links import WINDOW_PARTS, Linked, Number
 from .gather import gather
 from .grid_index import IndexFinder
-from .one_call_links import WINDOW_PARTS, Linked, Number
 from .search import PlanSearch
 from .timeline import Timeline, Windows
 
-__all__ = ["OneCall"]
+__all__ = ["FusedBatch"]
 
 Rows = npt.NDArray[np.int64]
 
 _TABLE = int(Number.TABLE_R)
-#: What has become of a batch (``one_call.hpp``): nothing has changed; tasks have stopped; an entry has failed.
+#: What has become of a batch (``fused_batch.hpp``): nothing has changed; tasks have stopped; an entry has failed.
 _REFUSED, _STOPPED, _FAILED = 0, 2, 3
 #: Numbers of threads whose links are kept.
 _KEPT = 4
 
 
-class OneCall:
+class FusedBatch:
     """The compiled calls of the session of ``query``, with its ``search``, its ``timeline`` and its ``team``;
     ``opened`` as of `gather.gather`.
     """
@@ -59,7 +59,7 @@ class OneCall:
         self._board = make_board()  # of one thread, which calls nobody
 
     @classmethod
-    def of(cls, query: Query, search: object, timeline: Timeline, opened: Rows, team: Team) -> OneCall | None:
+    def of(cls, query: Query, search: object, timeline: Timeline, opened: Rows, team: Team) -> FusedBatch | None:
         """The compiled calls of a session, if they suit it."""
         if query.order.kind == "inner" or not isinstance(search, PlanSearch) or search.fused is None:
             return None
@@ -157,8 +157,8 @@ class OneCall:
 
 def find_matches(linked: Linked, timeline: Timeline, addresses: Rows, every: int, opened: Rows, board: Rows,
                  patient: bool) -> int:
-    """Find the matches of the batch in ``linked``, and return its state (``one_call.hpp``). Its threads have arrays at
-    these ``addresses``, and are called by ``board``.
+    """Find the matches of the batch in ``linked``, and return its state (``fused_batch.hpp``). Its threads have arrays
+    at these ``addresses``, and are called by ``board``.
     """
     if linked.bound_to is None or linked.bound_to[0] is not addresses or linked.bound_to[1] is not board:
         linked.bound_to, shared = (addresses, board), (board, linked.size, patient)

@@ -1,4 +1,6 @@
-"""Float conditions over both streams as numbers, by which a compiled bisection finds their bounds (``bands.hpp``)."""
+"""Float conditions over both streams as numbers, by which a compiled bisection finds their bounds
+(``float_bisection.hpp``).
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from splitjoin.lang.types import Float
 from splitjoin.plan.keys import FloatKey
 from splitjoin.plan.relations import FloatBand, coefficients
 
-__all__ = ["band_words"]
+__all__ = ["bisection_words"]
 
 #: The steps of an expression at most.
 _MOST = 32
 
 
-def band_words(bands: Sequence[FloatBand], side: str, key: FloatKey) -> npt.NDArray[np.int64] | None:
-    """``FloatBands`` of ``bands``, for probes of stream ``side`` and the other stream's ``key``; None if an expression
+def bisection_words(bands: Sequence[FloatBand], side: str, key: FloatKey) -> npt.NDArray[np.int64] | None:
+    """``FloatBounds`` of ``bands``, for probes of stream ``side`` and the other stream's ``key``; None if an expression
     has too many steps, or is compared with NaN.
     """
     halves = [FloatBand(band.expr, band.r, band.s, op, band.constant)

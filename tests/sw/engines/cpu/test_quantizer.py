@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from splitjoin.engines.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, has_trend, hashed, learn
+from splitjoin.engines.cpu.quantizer import FLOAT, LINEAR, TABLE, cyclic, has_trend, hashed, learn
 from splitjoin.engines.loops import loops
 
 CODES = {32: st.integers(0, 2**32 - 1), 64: st.integers(0, 2**64 - 1)}

@@ -1,4 +1,4 @@
-// Levels: quantization of codes to small numbers (`levels.py`).
+// The quantization of codes to small numbers (`quantizer.py`).
 #pragma once
 
 #include "loop.hpp"

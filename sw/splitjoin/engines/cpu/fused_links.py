@@ -1,4 +1,4 @@
-"""`Linked`: the blocks of a batch that is done in one call (`one_call`), linked to arrays that last."""
+"""`Linked`: the blocks of a batch that is done in one call (`fused_batch`), linked to arrays that last."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["WINDOW_PARTS", "Linked", "Number"]
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Columns of a row of links (``one_call.hpp``), and numbers of a batch for each column: the address of its values, and
-#: that of the bits of its validity; where these begin, and how many there are, 0 without NULL.
+#: Columns of a row of links (``fused_batch.hpp``), and numbers of a batch for each column: the address of its values,
+#: and that of the bits of its validity; where these begin, and how many there are, 0 without NULL.
 LINK = COLUMN_NUMBERS = 4
 #: The last `COLUMN_NUMBERS` of a column without NULL.
 _WITHOUT_NULL = (0, 0, 0)
@@ -38,13 +38,13 @@ _STRUCTURE = 10
 WINDOW_PARTS = 2
 
 
-#: The numbers of a batch (``Numbers`` in ``one_call.hpp``): those that the interpreter tells, up to `TOLD`, and those
-#: that the library computes. The addresses of columns follow. ``ROW``: the batch's first row ids, ``AT`` their places
-#: in the stores of keys, and ``TIME`` in those of times, which begin at ``BASE``; ``MOST``: the tuples that the longest
-#: window may have, and then the numbers by which a batch is divided into steps, and these into parts; ``TABLE``:
-#: structures of Arrow's C data interface that tell the columns, 0 where the interpreter does; ``PART``: arrivals whose
-#: windows are found together; ``SORTED``: parts that are sorted, by ``RANGES`` of cells; ``BEGIN``: the first rows that
-#: this batch's probes may see, ``LIVE`` those of later ones; ``PIECES`` of matches.
+#: The numbers of a batch (``Numbers`` in ``fused_batch.hpp``): those that the interpreter tells, up to `TOLD`, and
+#: those that the library computes. The addresses of columns follow. ``ROW``: the batch's first row ids, ``AT`` their
+#: places in the stores of keys, and ``TIME`` in those of times, which begin at ``BASE``; ``MOST``: the tuples that the
+#: longest window may have, and then the numbers by which a batch is divided into steps, and these into parts;
+#: ``TABLE``: structures of Arrow's C data interface that tell the columns, 0 where the interpreter does; ``PART``:
+#: arrivals whose windows are found together; ``SORTED``: parts that are sorted, by ``RANGES`` of cells; ``BEGIN``: the
+#: first rows that this batch's probes may see, ``LIVE`` those of later ones; ``PIECES`` of matches.
 Number = IntEnum("Number", (
     "ZERO N N_R N_S STREAM TS ROW_R ROW_S AT_R AT_S TIME_R TIME_S BASE_R BASE_S MOST STEP LEAST_STEP MOST_STEP "
     "LEAST_PART TABLE_R TABLE_S TOLD PART SORTED RANGES PHASES BEGIN_R BEGIN_S LIVE_R LIVE_S PIECES_R PIECES_S OUT "
@@ -140,7 +140,7 @@ class Linked:
         self.links, self.links_of_items = np.concatenate(every_link).reshape(-1), items.rows.reshape(-1)
         self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64).reshape(-1)
         self.told, self.size = np.zeros(6, np.int64), size
-        #: The calls of `one_call`, and the arrays that they are bound to beside these.
+        #: The calls of `fused_batch`, and the arrays that they are bound to beside these.
         self.bound_to: tuple[Rows, Rows] | None = None
         self.find: Callable[[], int] = int
         self.write: Callable[[], int] = int

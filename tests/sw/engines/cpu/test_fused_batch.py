@@ -14,9 +14,9 @@ import pytest
 
 import splitjoin
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import CpuDevice, one_call
-from splitjoin.engines.cpu.one_call import OneCall
-from splitjoin.engines.cpu.one_call_links import Number
+from splitjoin.engines.cpu import CpuDevice, fused_batch
+from splitjoin.engines.cpu.fused_batch import FusedBatch
+from splitjoin.engines.cpu.fused_links import Number
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
@@ -37,23 +37,23 @@ class Counted:
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
-    found, join, resume = Counted(), OneCall.join, OneCall._resume
+    found, join, resume = Counted(), FusedBatch.join, FusedBatch._resume
 
-    def counting(self: OneCall, *arguments: Any) -> Any:
+    def counting(self: FusedBatch, *arguments: Any) -> Any:
         joined = join(self, *arguments)
         found.joined += joined is not None
         found.shared += joined is not None and self._team.size > 1
         found.refused += joined is None
         return joined
 
-    def resuming(self: OneCall, *arguments: Any) -> Any:
+    def resuming(self: FusedBatch, *arguments: Any) -> Any:
         found.stopped += 1
         found.shared_stopped += self._team.size > 1
         return resume(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OneCall, "join", counting)
-        patch.setattr(OneCall, "_resume", resuming)
+        patch.setattr(FusedBatch, "join", counting)
+        patch.setattr(FusedBatch, "_resume", resuming)
         yield found
 
 
@@ -120,7 +120,7 @@ def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
         moving = arguments[1].moving
         before = moving.copy()
         answer = find(*arguments)
-        if answer == one_call._REFUSED:
+        if answer == fused_batch._REFUSED:
             moving[:] = before + 3
         return answer
     return found
@@ -137,7 +137,7 @@ def forget_rows(find: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("fault", [shift_starts, forget_rows])
 def test_planted_faults_are_found(fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_call, "find_matches", fault(one_call.find_matches))
+    monkeypatch.setattr(fused_batch, "find_matches", fault(fused_batch.find_matches))
 
     def all_seeds() -> None:
         for seed in range(25):
@@ -152,7 +152,7 @@ def joined_by(query: Query, parts: list[Arrivals], monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as patch, counted(patch) as found, CpuDevice(
             engine="index", threads=1).open(query) as session:
         if not whole:
-            patch.setattr(OneCall, "join", lambda *_: None)
+            patch.setattr(FusedBatch, "join", lambda *_: None)
         for part in parts:
             session.push(part)
         return session.flush().tolist(), found.joined

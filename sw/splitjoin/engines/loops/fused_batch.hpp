@@ -1,4 +1,4 @@
-// A batch in two calls (`one_call.py`): what the interpreter does between the entries of a batch.
+// A batch in two calls (`fused_batch.py`): what the interpreter does between the entries of a batch.
 #pragma once
 
 #include "tasks.hpp"
@@ -6,7 +6,7 @@
 
 namespace splitjoin {
 
-// The numbers of a batch, in the order of `one_call.Number`; the numbers of columns follow.
+// The numbers of a batch, in the order of `fused_links.Number`; the numbers of columns follow.
 struct Numbers {
     int64_t zero, n, of[2], stream, ts, row[2], at[2], time[2], base[2], most, step, least_step, most_step, least_part;
     int64_t table[2], told, part, sorted, ranges, phases, begin[2], live[2], pieces[2], out, items;

@@ -25,7 +25,7 @@ inline Real float_of(Code code) {
 // `a op b`, `-a` or a constant. Floats of 32 bits are rounded doubles, which are the same. The condition is true from the
 // bottom up to some key, from the next one to the top, everywhere or nowhere. Real arithmetic has the key where it changes
 // near `(near - mine * probe) / theirs`; with `falls` = 1 it is mostly true above.
-struct FloatBands {
+struct FloatBounds {
     static constexpr int64_t block = 256, most_steps = 32;
     int64_t halves, bits;
     uint64_t least, most, nan;
