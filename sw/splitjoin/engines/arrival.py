@@ -17,7 +17,7 @@ from splitjoin.lang.schema import Side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
-__all__ = ["Arrivals", "MergedSlices", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks",
+__all__ = ["Arrivals", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks",
            "interleave", "s_before_each_r", "shown", "ticks_of", "timed_arrivals"]
 
 #: Stream numbers, as in records and result items.
@@ -29,13 +29,17 @@ class Arrivals:
     """A slice of arrival order: tuples of both streams that follow each other.
 
     ``stream``: uint8 (n,), 0 = R, 1 = S. ``ts``: int64 (n,) event times in ticks, or None without a time column.
-    ``r`` and ``s`` hold the tuples of each stream in arrival order: the i-th 0 in ``stream`` is row i of ``r``.
+    ``r`` and ``s`` hold the tuples of each stream in arrival order: the i-th 0 in ``stream`` is row i of ``r``. Of a
+    slice that was merged by event time, ``merged`` has the times of each stream, which rise, and ``before`` what
+    `s_before` tells: to find them again takes longer than to merge them.
     """
 
     stream: npt.NDArray[np.uint8]
     ts: npt.NDArray[np.int64] | None
     r: pa.Table
     s: pa.Table
+    merged: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
+    before: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -61,7 +65,7 @@ class Arrivals:
     @property
     def is_timed(self) -> bool:
         """True if there is a time column."""
-        return self.ts is not None
+        return self.merged is not None or self.ts is not None
 
     def positions(self, side: str) -> npt.NDArray[np.int64]:
         """The positions in ``stream`` of the tuples of stream ``side``, in order."""
@@ -69,13 +73,15 @@ class Arrivals:
 
     def times(self, side: str) -> npt.NDArray[np.int64]:
         """The event times of the tuples of stream ``side``; there must be a time column."""
+        if self.merged is not None:
+            return self.merged[side == "s"]
         assert self.ts is not None
         return self.ts[self.positions(side)]
 
     @property
     def s_before(self) -> npt.NDArray[np.int64]:
         """The number of tuples of S that precede each of R's here: int64 (r,)."""
-        return s_before_each_r(self.stream, 0)
+        return s_before_each_r(self.stream, 0) if self.before is None else self.before
 
     @property
     def ends(self) -> tuple[int, int] | None:
@@ -87,9 +93,11 @@ class Arrivals:
         if len(self) <= n:
             return self, None
         s = int(np.count_nonzero(self.stream[:n]))
-        ts = self.ts
-        return (Arrivals(self.stream[:n], None if ts is None else ts[:n], self.r.slice(0, n - s), self.s.slice(0, s)),
-                Arrivals(self.stream[n:], None if ts is None else ts[n:], self.r.slice(n - s), self.s.slice(s)))
+        r, ts, merged, before = n - s, self.ts, self.merged, self.before
+        return (Arrivals(self.stream[:n], None if ts is None else ts[:n], self.r.slice(0, r), self.s.slice(0, s),
+                         merged and (merged[0][:r], merged[1][:s]), None if before is None else before[:r]),
+                Arrivals(self.stream[n:], None if ts is None else ts[n:], self.r.slice(r), self.s.slice(s),
+                         merged and (merged[0][r:], merged[1][s:]), None if before is None else before[r:] - s))
 
 
 def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
@@ -108,53 +116,14 @@ def timed_arrivals(r: pa.Table, s: pa.Table, times_r: npt.NDArray[np.int64],
     return MergedTables((times_r, times_s), r, s)
 
 
-class MergedSlices(Arrivals):
-    """A slice of arrival order by event time, of which the times of each stream are known too: to find them again in
-    ``ts`` takes longer than to merge them. ``times_r`` and ``times_s`` rise; ``s_before``: as of `Arrivals.s_before`.
-    """
-
-    def __init__(self, stream: npt.NDArray[np.uint8], ts: npt.NDArray[np.int64], r: pa.Table, s: pa.Table,
-                 times_r: npt.NDArray[np.int64], times_s: npt.NDArray[np.int64], s_before: npt.NDArray[np.int64]):
-        super().__init__(stream, ts, r, s)
-        self.__dict__.update(_times=(times_r, times_s), _s_before=s_before)
-
-    def times(self, side: str) -> npt.NDArray[np.int64]:
-        found: npt.NDArray[np.int64] = self.__dict__["_times"][side == "s"]
-        return found
-
-    @property
-    def s_before(self) -> npt.NDArray[np.int64]:
-        found: npt.NDArray[np.int64] = self.__dict__["_s_before"]
-        return found
-
-    def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
-        head, rest = super().split(n)
-        if rest is None:
-            return self, None
-        r, s = len(head.r), len(head.s)
-        assert head.ts is not None
-        assert rest.ts is not None
-        times_r, times_s = self.times("r"), self.times("s")
-        return (MergedSlices(head.stream, head.ts, head.r, head.s, times_r[:r], times_s[:s], self.s_before[:r]),
-                MergedSlices(rest.stream, rest.ts, rest.r, rest.s, times_r[r:], times_s[s:], self.s_before[r:] - s))
-
-
 class MergedTables(Arrivals):
     """Two whole tables with event ``times`` of both, which rise, or None; they are merged when it is needed."""
 
     def __init__(self, times: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None, r: pa.Table, s: pa.Table):
-        self.__dict__.update(r=r, s=s, _times=times)
+        self.__dict__.update(r=r, s=s, merged=times)
 
     def __len__(self) -> int:
         return len(self.r) + len(self.s)
-
-    @property
-    def is_timed(self) -> bool:
-        return self.__dict__["_times"] is not None
-
-    def times(self, side: str) -> npt.NDArray[np.int64]:
-        found: npt.NDArray[np.int64] = self.__dict__["_times"][side == "s"]
-        return found
 
     @property
     def ends(self) -> tuple[int, int] | None:

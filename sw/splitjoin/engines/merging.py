@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .arrival import MergedSlices
+from .arrival import Arrivals
 from .loops import loops
 
 __all__ = ["merged_slices", "places_among", "taken"]
@@ -28,13 +28,13 @@ def places_among(values: Ticks, keys: Ticks, *, after: bool = False) -> Ticks:
     return places
 
 
-def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> MergedSlices:
+def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> Arrivals:
     """The tuples of ``r`` and ``s`` in arrival order, whose event times rise; R's come first at equal times."""
     times_r, times_s = _plain(times_r), _plain(times_s)
     n = len(times_r) + len(times_s)
     stream, ts, s_before = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(len(times_r), np.int64)
     loops()["merge_times"](times_r, times_s, stream, ts, s_before)
-    return MergedSlices(stream, ts, r, s, times_r, times_s, s_before)
+    return Arrivals(stream, ts, r, s, (times_r, times_s), s_before)
 
 
 def taken(values: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -69,8 +69,8 @@ class Coder:
         mine, theirs = self._plan.slots(side), self._plan.slots(other_side(side))
         lows, highs = [], []
         for test in self._plan.tests:
-            here, there = (test.r, test.s) if side == "r" else (test.s, test.r)
-            key, v = theirs[there].key, values[here]
+            key, here = theirs[test.slot(other_side(side))].key, test.slot(side)
+            v = values[here]
             parts = [interval(rel, side, v, mine[here].key, key) for rel in test.relations]
             low = reduce(np.maximum, (p[0] for p in parts))
             high = reduce(np.minimum, (p[1] for p in parts))

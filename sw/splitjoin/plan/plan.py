@@ -51,6 +51,10 @@ class Test:
     s: int
     relations: tuple[Relation, ...]
 
+    def slot(self, side: str) -> int:
+        """The slot of stream ``side``."""
+        return self.r if side == "r" else self.s
+
     @property
     def is_point(self) -> bool:
         """True if a probe's interval is at most one key, so that equal keys can be looked up."""
@@ -132,7 +136,7 @@ def slot_tests(plan: Plan, side: str) -> dict[int, list[int]]:
     """The leading tests of each slot of stream ``side``."""
     found: dict[int, list[int]] = {}
     for j in leading_tests(plan):
-        found.setdefault(plan.tests[j].r if side == "r" else plan.tests[j].s, []).append(j)
+        found.setdefault(plan.tests[j].slot(side), []).append(j)
     return found
 
 

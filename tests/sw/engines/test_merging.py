@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from splitjoin.engines.arrival import Arrivals, MergedSlices
+from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.merging import merged_slices, places_among, taken
 
 
 def check(part: Arrivals, times_r: Any, times_s: Any, r: int, s: int) -> None:
     """``part`` has the tuples with these times and numbers."""
-    assert isinstance(part, MergedSlices)
+    assert part.merged is not None
     expected = sorted([(t, 0, r + n) for n, t in enumerate(times_r)] + [(t, 1, s + n) for n, t in enumerate(times_s)])
     numbers = {0: iter(part.r.column("n").to_pylist()), 1: iter(part.s.column("n").to_pylist())}
     assert part.ts is not None

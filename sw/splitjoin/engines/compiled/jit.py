@@ -59,8 +59,8 @@ event.register("numba:compile", Teller())  # type: ignore[no-untyped-call]  # nu
 def compiled(function: F, **options: Any) -> F:
     """Compile ``function`` on first use, for each combination of argument types; keep the machine code on disk.
 
-    It runs without the interpreter's lock. It must call compiled functions of its own file, or of the modules in a
-    tuple ``COMPILED_WITH`` there, only: the cache looks for changes nowhere else. ``options``: more of numba's.
+    It runs without the interpreter's lock. It must call compiled functions of its own file only: the cache looks for
+    changes nowhere else. ``options``: more of numba's.
     """
     found = numba.njit(nogil=True, **options)(function)
     if found is not function:  # as it is with NUMBA_DISABLE_JIT
@@ -85,8 +85,7 @@ def digest(*modules: ModuleType) -> str:
 def _digest_of(module: str) -> str:
     if module in _generated:
         return _generated[module]
-    found = sys.modules[module]
-    return hashlib.sha256(_source(found) + digest(*getattr(found, "COMPILED_WITH", ())).encode()).hexdigest()
+    return hashlib.sha256(_source(sys.modules[module])).hexdigest()
 
 
 def _source(module: ModuleType) -> bytes:

@@ -32,7 +32,7 @@ class TestSource:
 def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> TestSource:
     """The whole condition on a stored tuple of stream ``side``; the names are formats of a slot or a test."""
     def test(j: int) -> str:
-        k = key.format(plan.tests[j].r if side == "r" else plan.tests[j].s)
+        k = key.format(plan.tests[j].slot(side))
         return f"({k} >= {low.format(j)}) & ({k} <= {high.format(j)})"
 
     return tree_source(plan, test)

@@ -293,7 +293,7 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
         if search.is_direct and visible.hold_all:
             return groups.firsts
         if search.is_direct:
-            return first_partners(visible.start, visible.end, groups, work)
+            return nearest_partners(visible.start, visible.end, groups, work, last=False)
         return find(visible.start, visible.end, False)
     limits = _NO_LIMITS
     if search.is_direct:
@@ -321,16 +321,16 @@ def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
     if lengths is None or not visible.limits:
         every = visible.hold_all
         for name, start, end in _looked(kind, incoming, visible, work):
-            found[name] = last_partners(end, None if every else start, groups, work) if name == "back" else (
-                first_partners(start, None if every else end, groups, work))
+            at, limit = (end, start) if name == "back" else (start, end)
+            found[name] = nearest_partners(at, None if every else limit, groups, work, last=name == "back")
         return found, _NO_LIMITS
     # Only times limit the windows: the nearest is looked at alone.
     earlier, later = (np.uint64(min(length, 2**64 - 1)) for length in lengths)
     behind, ahead = _split(kind, incoming, work)
     if behind is not None:
-        found["back"] = last_partners(behind, None, groups, work)
+        found["back"] = nearest_partners(behind, None, groups, work, last=True)
     if ahead is not None:
-        found["fore"] = first_partners(ahead, None, groups, work)
+        found["fore"] = nearest_partners(ahead, None, groups, work, last=False)
     if kind.direction == "nearest":
         return found, (earlier, later)
     loops, (partner,) = work.loops, found.values()
@@ -345,7 +345,7 @@ def _finder(groups: Groups, search: PartnerSearch) -> Find:
 
     def find(start: Rows, end: Rows, last: bool) -> Rows:
         if search.is_direct:
-            return groups.last(start, end) if last else groups.first(start, end)
+            return groups.nearest(start, end, last=last)
         at = search.find(groups.positions(start), groups.positions(end), last)
         found = np.full(len(at), -1, np.int64)
         found[at >= 0] = groups.order[at[at >= 0]]
@@ -382,29 +382,25 @@ def _split(kind: Kind, incoming: Arrivals, work: Work) -> tuple[Rows | None, Row
     return behind, behind if kind.allow_exact else below(True)
 
 
-def last_partners(upto: Rows, floor: Rows | None, groups: Groups, work: Work) -> Rows:
-    """For each tuple of R the last row of S of its group before row ``upto``, which does not fall, and from ``floor``
-    on: int64 (r,), −1 for none. ``floor``: None for 0.
-    """
-    if groups.is_one:
-        return upto - 1 if floor is None else np.where(upto > floor, upto - 1, -1)
-    parts = _parts(len(upto), groups.count, work)
-    seen = [0, *(int(upto[part.start]) for part in parts[1:])]
-    noted = _noted(list(pairwise(seen)), 1, groups, work)
-    return _found("last_of_group", upto, _EVERY if floor is None else floor, parts, seen, noted, groups, work)
-
-
-def first_partners(start: Rows, ceiling: Rows | None, groups: Groups, work: Work) -> Rows:
-    """For each tuple of R the first row of S of its group from row ``start`` on, which does not fall, and before
-    ``ceiling``: int64 (r,), −1 for none. ``ceiling``: None for all rows.
+def nearest_partners(at: Rows, limit: Rows | None, groups: Groups, work: Work, *, last: bool) -> Rows:
+    """For each tuple of R the ``last`` row of S of its group before row ``at``, which does not fall, and from ``limit``
+    on; or the first one from ``at`` on, and before ``limit``: int64 (r,), −1 for none. ``limit``: None for all rows.
     """
     rows = groups.sizes[1]
+    if groups.is_one and last:
+        return at - 1 if limit is None else np.where(at > limit, at - 1, -1)
     if groups.is_one:
-        return np.where(start < (rows if ceiling is None else ceiling), start, -1)
-    parts = _parts(len(start), groups.count, work)
-    seen = [*(int(start[part.start]) for part in parts[1:]), rows]
-    noted = _noted(list(pairwise(seen))[::-1], -1, groups, work)[::-1]
-    return _found("first_of_group", start, _EVERY if ceiling is None else ceiling, parts, seen, noted, groups, work)
+        return np.where(at < (rows if limit is None else limit), at, -1)
+    parts = _parts(len(at), groups.count, work)
+    cuts = [int(at[part.start]) for part in parts[1:]]
+    seen = [0, *cuts] if last else [*cuts, rows]
+    spans = list(pairwise(seen))
+    noted = _noted(spans, 1, groups, work) if last else _noted(spans[::-1], -1, groups, work)[::-1]
+    loop, partner = work.loops["last_of_group" if last else "first_of_group"], np.empty(len(at), np.int64)
+    limits, groups_r, groups_s = _EVERY if limit is None else limit, groups.of("r"), groups.of("s")
+    work.map(lambda n: loop(at[parts[n]], limits[parts[n]], groups_r[parts[n]], groups_s, seen[n], noted[n],
+                            partner[parts[n]]), range(len(parts)))
+    return partner
 
 
 def _parts(rows: int, groups: int, work: Work) -> list[slice]:
@@ -423,13 +419,3 @@ def _noted(spans: list[tuple[int, int]], step: int, groups: Groups, work: Work) 
     for before, after in pairwise(found):
         np.copyto(after, before, where=after < 0)
     return found
-
-
-def _found(name: str, ends: Rows, limits: Rows, parts: list[slice], seen: list[int], noted: list[Rows],
-           groups: Groups, work: Work) -> Rows:
-    """The partners by the loop ``name``, for each part from row ``seen`` of S on, with what is ``noted`` before."""
-    loop, partner = work.loops[name], np.empty(len(ends), np.int64)
-    groups_r, groups_s = groups.of("r"), groups.of("s")
-    work.map(lambda n: loop(ends[parts[n]], limits[parts[n]], groups_r[parts[n]], groups_s, seen[n], noted[n],
-                            partner[parts[n]]), range(len(parts)))
-    return partner

@@ -5,7 +5,6 @@ The same codes as `splitjoin.plan.encoding` computes with NumPy, which is called
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +70,6 @@ class LaneCoder:
             side: [_plain(slot.key) for slot in plan.slots(side)] for side in SIDES}
         self._tests: dict[str, list[_Test]] = {
             side: [self._test(side, j) for j in range(len(plan.tests))] for side in SIDES}
-        self._valid = _Constant(True, np.bool_)
         #: Of tables with columns as `fused` takes them.
         self.known: dict[str, pa.Schema | None] = dict.fromkeys(SIDES)
         #: Per stream the loops that make all its codes; None if these take more.
@@ -103,7 +101,7 @@ class LaneCoder:
             keys.append(_keys(slot.key, v))
         lows, highs = [], []
         for j, test in enumerate(self._tests[side]):
-            v, low, high = values[test.mine], test.low.copy(n), test.high.copy(n)
+            v, low, high = values[test.mine], np.full(n, test.low), np.full(n, test.high)
             relations = self._plan.tests[j].relations
             if test.band is not None and v.values.dtype == np.int64 and (test.fits or all(
                     _fits(relation, side, v, test.own, test.key) for relation in relations)):
@@ -125,15 +123,14 @@ class LaneCoder:
     def _test(self, side: str, j: int) -> _Test:
         """The constants by which probes of stream ``side`` are encoded for test ``j``."""
         test, plan = self._plan.tests[j], self._plan
-        mine, theirs = (test.r, test.s) if side == "r" else (test.s, test.r)
-        slot, own = plan.slots(other_side(side))[theirs], plan.slots(side)[mine].key
+        mine, other = test.slot(side), other_side(side)
+        slot, own = plan.slots(other)[test.slot(other)], plan.slots(side)[mine].key
         key, kind = slot.key, lane(slot.key)
         top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
         band = _band(test.relations, side, key)
         # Code 0, where it stands for NULL, lies in no interval.
-        return _Test(mine, own, key, _Constant(int(slot.null_code), kind), _Constant(top, kind),
-                     band, _is_plain_equality(band, own, key)
-                     or all(_always_fits(relation, side, own, key) for relation in test.relations))
+        return _Test(mine, own, key, kind(slot.null_code), kind(top), band, _is_plain_equality(band, own, key) or all(
+            _always_fits(relation, side, own, key) for relation in test.relations))
 
     def _fuse(self, side: str) -> list[FusedColumn] | None:
         """Per slot the loop that makes its keys and the bounds of its test in one, if each slot is a column and has one
@@ -152,27 +149,23 @@ class LaneCoder:
             relations = self._plan.tests[j].relations
             guards = tuple(name for guard in slot.guards if (name := _guarded_column(guard)))
             holes = guards if plain is None else tuple(dict.fromkeys((plain[0], *guards)))
+            loop: tuple[int, tuple[Any, ...]] | None = None
             if isinstance(key, UnitKey) and isinstance(test.key, UnitKey) and plains:
-                fused.append(FusedColumn(names, j, plains[0], lane(key), lane(test.key), _UNIT, (), guards))
+                plain, holes, loop = plains[0], guards, (_UNIT, ())
             elif plain is None:
                 return None
             elif isinstance(key, ExactKey) and test.band is not None and test.fits:
-                null = np.uint64(test.low.of(1)[0])
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), _EXACT,
-                                    (_offset(key), *test.band, null), holes))
+                loop = _EXACT, (_offset(key), *test.band, np.uint64(test.low))
             elif isinstance(key, ExactKey) and (wide := _wide_band(relations, side, test.key)):
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), _WIDE,
-                                         (_offset(key), *wide, np.uint64(test.low.of(1)[0])), holes))
+                loop = _WIDE, (_offset(key), *wide, np.uint64(test.low))
             elif isinstance(key, FloatKey) and (order := _float_order(relations, side, key, test.key)):
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key),
-                                         _ORDER,
-                                         (*order, np.uint64(test.low.of(1)[0])), holes))
+                loop = _ORDER, (*order, np.uint64(test.low))
             elif (bands := self._bands.get((j, side))) is not None and all(isinstance(x, FloatBand) for x in relations):
                 assert isinstance(key, FloatKey)
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), _BANDS,
-                                         (_nan(key), address_of(bands)), holes))
-            else:
+                loop = _BANDS, (_nan(key), address_of(bands))
+            if loop is None:
                 return None
+            fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), *loop, holes))
         return fused
 
     def _fused_codes(self, side: str, fused: list[FusedColumn], table: pa.Table, jobs: list[Job],
@@ -198,7 +191,7 @@ class LaneCoder:
 
     def _plain_values(self, plain: tuple[str, frozenset[pa.DataType]] | None, table: pa.Table) -> Vector | None:
         values = None if plain is None else _plain_values(plain, table)
-        return None if values is None else Vector(values, self._valid.of(len(values)))
+        return None if values is None else Vector(values, np.ones(len(values), np.bool_))
 
     def _narrow(self, side: str, relation: Relation, v: Vector, codes: Array, mine: Key, key: Key, low: Array,
                 high: Array) -> None:
@@ -230,29 +223,11 @@ class LaneCoder:
         for j, test in enumerate(self._plan.tests):
             bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
             for side in SIDES if bands else ():
-                key = self._plan.slots(other_side(side))[test.s if side == "r" else test.r].key
+                key = self._plan.slots(other_side(side))[test.slot(other_side(side))].key
                 assert isinstance(key, FloatKey)
                 if (words := bisection_words(bands, side, key)) is not None:
                     found[j, side] = words
         return found
-
-
-class _Constant:
-    """An array of one ``value`` of type ``kind``, as long as the longest batch so far."""
-
-    def __init__(self, value: int, kind: type[Any]):
-        self._value, self._array = value, np.empty(0, kind)
-
-    def of(self, n: int) -> Array:
-        """The first ``n``, not to be written to."""
-        array = self._array
-        if n > len(array):
-            self._array = array = np.full(n, self._value, array.dtype)
-        return array[:n]
-
-    def copy(self, n: int) -> Array:
-        """A copy of ``n``."""
-        return self.of(n).copy()
 
 
 @dataclass(frozen=True)
@@ -322,8 +297,8 @@ class _Test:
     mine: int
     own: Key
     key: Key
-    low: _Constant
-    high: _Constant
+    low: np.unsignedinteger[Any]
+    high: np.unsignedinteger[Any]
     band: tuple[Any, ...] | None
     fits: bool
 
@@ -395,22 +370,22 @@ def _guarded_column(guard: OneSided) -> str | None:
 
 def _always_fits(relation: Relation, side: str, own: Key, key: Key) -> bool:
     """True if all intermediate results of ``relation`` fit 64 bits, whatever the values of ``own``."""
-    return isinstance(own, ExactKey) and _within(relation, side, key, lambda: max(-own.low, own.high))
+    return isinstance(own, ExactKey) and _fits_up_to(relation, side, key, max(-own.low, own.high))
 
 
 def _fits(relation: Relation, side: str, v: Vector, own: Key, key: Key) -> bool:
     """True if all intermediate results of ``relation`` fit 64 bits."""
     # The range of the values usually suffices, without a look at the values.
-    return _always_fits(relation, side, own, key) or _within(relation, side, key, lambda: magnitude(v.values))
+    return _always_fits(relation, side, own, key) or _fits_up_to(relation, side, key, magnitude(v.values))
 
 
-def _within(relation: Relation, side: str, key: Key, largest: Callable[[], int]) -> bool:
+def _fits_up_to(relation: Relation, side: str, key: Key, largest: int) -> bool:
     """True if all intermediate results of ``relation`` fit 64 bits for values of at most ``largest``."""
     if not (isinstance(relation, ExactRelation) and isinstance(key, ExactKey)):
         return False
     mine, theirs = relation.factors(side)
     return (key.low >= -(2**63) and key.high < 2**63 and abs(theirs) < 2**62
-            and largest() * abs(mine) + abs(relation.c) < 2**62)
+            and largest * abs(mine) + abs(relation.c) < 2**62)
 
 
 def _offset(key: ExactKey) -> np.uint64:

@@ -260,8 +260,7 @@ class Condition:
             probing = other_side(stored)
             found: dict[int, list[int]] = {}
             for j in self._ranged:
-                test = self.plan.tests[j]
-                found.setdefault(test.s if stored == "s" else test.r, []).append(j)
+                found.setdefault(self.plan.tests[j].slot(stored), []).append(j)
             lows, highs = self._ends_of(probing) if found else ([], [])
             self._bounds[stored] = [
                 Bounds(self.keys(stored, slot), self._work.combined(np.maximum, [lows[j] for j in tests]),

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from splitjoin.base import threads
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.schema import SIDES
+from splitjoin.plan.plan import Plan
 
 from ..compiled.helpers import Team
 from ..compiled.store import Store
@@ -152,8 +153,11 @@ class Finder(ABC):
         """The arrays to store for tuples of stream ``side``; narrow copies may be added."""
         return arrays
 
-    def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another finder has stored."""
+    def adopt(self, stores: dict[str, Store], plan: Plan) -> None:
+        """Take over the keys that another finder of ``plan`` has stored."""
+        for side, store in stores.items():
+            if store.arrays:
+                store.replace(self.extend(side, store.arrays[:len(plan.slots(side))]))
         self.stores = stores
 
     @abstractmethod

@@ -79,6 +79,11 @@ class _Links:
         """Let number ``place`` of the argument ``name`` be ``constant`` + ``factor`` · the number ``of`` the batch."""
         self._rows.append((block.link(name) + 8 * place, constant, factor, of))
 
+    def numbers(self, block: Block, name: str, *of: int) -> None:
+        """Let the numbers of the argument ``name`` be those ``of`` the batch."""
+        for place, one in enumerate(of):
+            self.number(block, name, one, place=place)
+
     def array(self, block: Block, name: str, array: Array, length: int) -> None:
         """Let the argument ``name`` be the first of ``array``: so many as the number ``length`` of the batch says."""
         self.number(block, name, Number.ZERO, constant=address_of(array))
@@ -205,11 +210,9 @@ class Linked:
         """Link the block of the timeline's entries, and add these to the jobs."""
         block, times = self._timeline.new_block(), self._timeline.times
         self._blocks.append(block)
-        links.number(block, "stream", Number.STREAM)
-        links.number(block, "stream", Number.N, place=1)
+        links.numbers(block, "stream", Number.STREAM, Number.N)
         links.number(block, "size", Number.PART)
-        links.number(block, "ts", Number.TS)
-        links.number(block, "ts", Number.N, place=1)
+        links.numbers(block, "ts", Number.TS, Number.N)
         block.put_all((("before", self.before), ("extents", self.extents)))
         for number, side in enumerate(SIDES):
             mine: int = Number.N_R + number
@@ -245,8 +248,7 @@ class Linked:
             self._jobs[_PLACE if size == 1 else _COUNT] += [
                 (made.entry, made.block.address, part) for part in range(size)]
             links.number(made.block, "n", mine)
-            links.number(made.block, "values", at + COLUMN_NUMBERS * slot)
-            links.number(made.block, "values", mine, place=1)
+            links.numbers(made.block, "values", at + COLUMN_NUMBERS * slot, mine)
             for end in ("low", "high"):
                 name = f"{end}{one.test}_{side}"
                 bounds = self.arrays[name] = aligned(self.room, one.other_kind)
@@ -322,10 +324,8 @@ class Linked:
         """Link what else the writing of items takes."""
         parts = 1 if size == 1 else gather.PARTS * size
         self.cuts, self.phases_of_items = np.zeros(parts + 1, np.int64), parts * np.arange(1, 4)
-        items.number(self.items, "stream", Number.STREAM)
-        items.number(self.items, "stream", Number.N, place=1)
-        items.number(self.items, "out", Number.OUT)
-        items.number(self.items, "out", Number.ITEMS, place=1)
+        items.numbers(self.items, "stream", Number.STREAM, Number.N)
+        items.numbers(self.items, "out", Number.OUT, Number.ITEMS)
         self.items.put_all((
             ("every", every), ("inner", 0), ("opened", opened), ("control", self.controls[3]), ("cuts", self.cuts),
             ("limits", self.phases_of_items), ("parts", np.zeros(4 * parts, np.int64))))

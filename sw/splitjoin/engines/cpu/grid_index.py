@@ -135,7 +135,7 @@ class IndexFinder(Finder):
         self.prepare, self.work = (entries()[name][0] for name in ("prepare", "work"))
         tests, self._junctions = conditions(plan)
         #: Per stream the slot of its keys that each test reads.
-        self.slots: dict[str, list[int]] = {side: [self._slot(side, j) for j in tests] for side in SIDES}
+        self.slots: dict[str, list[int]] = {side: [plan.tests[j].slot(side) for j in tests] for side in SIDES}
         kinds: dict[str, list[Any]] = {side: [lane(plan.slots(side)[slot].key) for slot in self.slots[side]]
                                        for side in SIDES}
         self.block = Block(_fields(kinds))
@@ -337,12 +337,8 @@ class IndexFinder(Finder):
         self._reserved = 0  # the block does not know these
         resume(control, limits)
 
-    def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another engine has stored."""
-        for side, store in stores.items():
-            if store.arrays:
-                store.replace(store.arrays[: len(self._plan.slots(side))])
-        self.stores = stores
+    def adopt(self, stores: dict[str, Store], plan: Plan) -> None:
+        super().adopt(stores, plan)
         self._grids = {}
         self._ends = {side: store.end for side, store in stores.items()}
 
@@ -354,9 +350,6 @@ class IndexFinder(Finder):
         self._ends, self._grids, self._described = dict(ends), {}, {}
         self._rooms, self._reserved = [], 0
 
-    def _slot(self, side: str, test: int) -> int:
-        return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
-
     def _empty_grid(self) -> _Grid:
         """A grid that is not looked into."""
         one = constant()
@@ -367,7 +360,7 @@ class IndexFinder(Finder):
         """Learn how the keys are spread, and lay out a grid of the stored tuples from position ``dead`` to ``end``."""
         store = self.stores[side]
         first = max(min(dead, end), store.base)
-        keys = [store.arrays[self._slot(side, j)] for j in self._tests]
+        keys = [store.arrays[self._plan.tests[j].slot(side)] for j in self._tests]
         # The batch's later arrivals are as good a sample as the stored tuples.
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))

@@ -132,21 +132,16 @@ class Groups:
             found[self._probes] = np.searchsorted(self._places, wanted[self._probes])
         return np.where(numbers < 0, 0, found)
 
-    def last(self, start: Rows, end: Rows) -> Rows:
-        """For each tuple of R the last row id of its group from ``start`` to before ``end``; −1 for none."""
+    def nearest(self, start: Rows, end: Rows, *, last: bool) -> Rows:
+        """For each tuple of R the first row id of its group from ``start`` to before ``end``, or the ``last`` one; −1
+        for none.
+        """
         if self.is_one:
-            return np.where(end > start, end - 1, -1)
-        at = self.positions(end)
-        found = np.where(at > self._starts[self.of("r")], self._rows_at(at - 1), -1)
-        return np.where((self.of("r") >= 0) & (found >= start), found, -1)
-
-    def first(self, start: Rows, end: Rows) -> Rows:
-        """For each tuple of R the first row id of its group from ``start`` to before ``end``; −1 for none."""
-        if self.is_one:
-            return np.where(end > start, start, -1)
-        at = self.positions(start)
-        found = np.where(at < self._starts[self.of("r") + 1], self._rows_at(at), -1)
-        return np.where((self.of("r") >= 0) & (found < end), found, -1)
+            return np.where(end > start, end - 1 if last else start, -1)
+        numbers = self.of("r")
+        at = self.positions(end) - 1 if last else self.positions(start)
+        found, some = self._rows_at(at), at >= self._starts[numbers] if last else at < self._starts[numbers + 1]
+        return np.where((numbers >= 0) & some & (found >= start if last else found < end), found, -1)
 
     @cached_property
     def firsts(self) -> Rows:

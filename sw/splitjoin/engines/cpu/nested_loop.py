@@ -13,7 +13,6 @@ import numpy.typing as npt
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
-from ..compiled.store import Store
 from ..loops import loops
 from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Finder, Found, assembled
@@ -48,16 +47,13 @@ class NestedFinder(Finder):
         self._tests, self._junctions = conditions(plan)
         self._kind = np.uint8 if choice.levels[:1] == (256,) else np.uint16
         self._levels: dict[str, list[Quantizer]] = {side: [
-            learn(samples[side][self._slot(side, j)], count)
+            learn(samples[side][plan.tests[j].slot(side)], count)
             for j, count in zip(choice.tests, choice.levels, strict=True)] for side in SIDES}
         self._threads = self._round = 0  # that have looked; batches
 
-    def _slot(self, side: str, test: int) -> int:
-        return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
-
     def extend(self, side: str, arrays: list[Array]) -> list[Array]:
         """The keys, then their narrow copies."""
-        return arrays + [levels.of(arrays[self._slot(side, j)], self._kind)
+        return arrays + [levels.of(arrays[self._plan.tests[j].slot(side)], self._kind)
                          for j, levels in zip(self._narrow, self._levels[side], strict=True)]
 
     def find(self, batch: Batch) -> dict[str, Found]:
@@ -112,14 +108,6 @@ class NestedFinder(Finder):
                 self._threads += 1
                 self._buffer.number = self._threads - 1
             self._work.add(SIDES.index(stored), self._buffer.number, comparisons, matches)
-
-    def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another engine has stored."""
-        for side, store in stores.items():
-            slots = len(self._plan.slots(side))
-            if store.arrays:
-                store.replace(self.extend(side, store.arrays[:slots]))
-        self.stores = stores
 
 
 class NestedLoop(SessionAlgorithm):

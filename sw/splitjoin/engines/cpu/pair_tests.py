@@ -20,7 +20,7 @@ Rows = npt.NDArray[np.int64]
 
 def used_slots(plan: Plan, side: str) -> list[int]:
     """The slots of stream ``side`` that the tests read, in order."""
-    return sorted({test.r if side == "r" else test.s for test in plan.tests})
+    return sorted({test.slot(side) for test in plan.tests})
 
 
 def conditions(plan: Plan, decided: Collection[int] = ()) -> tuple[list[int], Rows]:
@@ -69,8 +69,7 @@ def test_words(plan: Plan, side: str, keys: Mapping[int, Array], probes: Sequenc
 
     ``probes``: the low bounds of all tests, then all high bounds.
     """
-    return words_of([(keys[plan.tests[j].r if side == "r" else plan.tests[j].s], probes[j],
-                      probes[len(plan.tests) + j]) for j in tests])
+    return words_of([(keys[plan.tests[j].slot(side)], probes[j], probes[len(plan.tests) + j]) for j in tests])
 
 
 def words_of(tests: Sequence[tuple[Array, Array, Array]]) -> Rows:

@@ -28,7 +28,7 @@ from .finder import Batch, Finder, Found, assembled
 from .grid_index import IndexFinder
 
 __all__ = ["PROBES", "Compiler", "ExpressionFinder", "Kernel", "VerifiedFinder", "find_source", "live_ranges",
-           "make_kernel", "slice_of", "verify_source"]
+           "make_kernel", "narrowest", "slice_of", "verify_source"]
 
 Array = npt.NDArray[Any]
 #: Probes that share each chunk of the window.
@@ -146,25 +146,25 @@ class Kernel:
 
     def lanes(self, side: str, probes: Sequence[Array], stored: Sequence[Array]) -> list[Array]:
         """The lanes that the code reads, of ``probes`` of stream ``side`` and ``stored`` of the other one."""
-        half = {True: len(probes) // 2, False: len(stored) // 2}
-        found = []
-        for mine in (False, True):
-            arrays = probes if mine else stored
-            found += [arrays[a.number] for a in self.values if (a.side == side) == mine]
-            found += [arrays[half[mine] + a.number] for a in self.valids if (a.side == side) == mine]
-        return found
+        return [arrays[a.number + is_valid * len(arrays) // 2] for mine, arrays in ((False, stored), (True, probes))
+                for a, is_valid in read_lanes(self.values, self.valids, side, mine)]
 
 
 def make_kernel(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRange], *, verify: bool = False) -> Kernel:
     """Code for the condition ``e`` in the narrowest width in which nothing wraps. Raises `NotCompiled`."""
-    try:
-        code, width = compile_pair(e, atoms, ranges, 32), 32
-    except TooWide:
-        code, width = compile_pair(e, atoms, ranges, 64), 64
+    code, width = narrowest(e, atoms, ranges)
     from ..compiled.jit import load  # here, as numba takes a third of a second to import
 
     make = verify_source if verify else find_source
     return Kernel({side: load(make(code, side)) for side in ("r", "s")}, code.values, code.valids, width)
+
+
+def narrowest(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRange]) -> tuple[Code, int]:
+    """Code for ``e`` in the narrowest width in which nothing wraps, and that width. Raises `NotCompiled`."""
+    try:
+        return compile_pair(e, atoms, ranges, 32), 32
+    except TooWide:
+        return compile_pair(e, atoms, ranges, 64), 64
 
 
 def find_source(code: Code, side: str) -> str:
@@ -190,11 +190,17 @@ def verify_source(code: Code, side: str) -> str:
 
 def _names(code: Code, side: str) -> tuple[list[str], list[str]]:
     """Names of the lanes, stored and of the probes, in the order of `Kernel.lanes`."""
-    found: dict[bool, list[str]] = {}
-    for mine in (False, True):
-        found[mine] = [f"{a.side}{a.number}" for a in code.values if (a.side == side) == mine]
-        found[mine] += [f"{a.side}{a.number}v" for a in code.valids if (a.side == side) == mine]
-    return found[False], found[True]
+    stored, probes = ([f"{a.side}{a.number}{'v' * is_valid}" for a, is_valid in read_lanes(
+        code.values, code.valids, side, mine)] for mine in (False, True))
+    return stored, probes
+
+
+def read_lanes(values: Sequence[Atom], valids: Sequence[Atom], side: str, mine: bool) -> list[tuple[Atom, bool]]:
+    """The atoms of stream ``side`` (``mine``), or of the other one: those whose values and then, with True, those whose
+    validity code reads.
+    """
+    return [(a, is_valid) for is_valid, atoms in ((False, values), (True, valids)) for a in atoms
+            if (a.side == side) == mine]
 
 
 class Compiler:

@@ -131,7 +131,7 @@ def _is_long(plan: Plan) -> bool:
 def _required_only(plan: Plan) -> Plan:
     """A plan of the first tests of ``plan`` that must hold for every match, with the whole predicate as residual."""
     kept = leading_tests(plan)[:_MOST_TESTS]
-    r, s = (sorted({test.r if side == "r" else test.s for test in (plan.tests[j] for j in kept)}) for side in "rs")
+    r, s = (sorted({plan.tests[j].slot(side) for j in kept}) for side in "rs")
     tests = tuple(replace(plan.tests[j], r=r.index(plan.tests[j].r), s=s.index(plan.tests[j].s)) for j in kept)
     tree: Tree = ("and", *range(len(tests))) if len(tests) > 1 else 0
     return Plan(plan.predicate, tuple(plan.slots_r[i] for i in r), tuple(plan.slots_s[i] for i in s), tests, tree,
@@ -307,7 +307,7 @@ class PlanSearch(Search):
             self._work = None
         if self._finder is not None:
             self._replaced_candidates += self._finder.candidates
-            new.adopt(self._finder.stores)
+            new.adopt(self._finder.stores, self._plan)
         self._finder = new
 
     def renew(self) -> None:

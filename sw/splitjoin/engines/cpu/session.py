@@ -15,7 +15,7 @@ from splitjoin.base.memory import MatchMemory, check_memory, too_large
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
-from ..arrival import Arrivals, MergedSlices
+from ..arrival import Arrivals
 from ..compiled.helpers import Team
 from ..device import ITEM, STAR, Items, Session
 from ..tuning import DEFAULTS, Tuning
@@ -196,7 +196,7 @@ class BatchSession(Session):
                 raise InputError("a RANGE window needs event times, but these arrivals have none")
             return
         if len(ts):
-            rises = isinstance(arrivals, MergedSlices) or not (ts[1:] < ts[:-1]).any()
+            rises = arrivals.merged is not None or not (ts[1:] < ts[:-1]).any()
             if not rises or (self._last_time is not None and int(ts[0]) < self._last_time):
                 raise InputError("event time must not decrease in arrival order; sort both streams by it first")
             self._last_time = int(ts[-1])

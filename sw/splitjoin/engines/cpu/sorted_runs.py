@@ -389,12 +389,8 @@ class SortedFinder(Finder):
             raise MemoryError
         return None if met < 0 else _Walk(other, chosen[:met], ends, np.zeros(n, np.int64))
 
-    def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another engine has stored."""
-        for side, store in stores.items():
-            if store.arrays:
-                store.replace(store.arrays[: len(self._plan.slots(side))])
-        self.stores = stores
+    def adopt(self, stores: dict[str, Store], plan: Plan) -> None:
+        super().adopt(stores, plan)
         self._runs = self._empty()
 
 

@@ -73,9 +73,9 @@ def of_plan(plan: Plan, side: str) -> KernelComparison:
     """The tests of ``plan`` on stored tuples of stream ``side``: keys against a low and a high bound for each test."""
     keys = tuple((f"x{slot}", lane(plan.slots(side)[slot].key).__name__) for slot in used_slots(plan, side))
     kinds = dict(keys)
-    bounds = tuple((f"{end}{j}", kinds[f"x{test.r if side == 'r' else test.s}"])
+    bounds = tuple((f"{end}{j}", kinds[f"x{test.slot(side)}"])
                    for j, test in enumerate(plan.tests) for end in ("lo", "hi"))
-    slots = {j: test.r if side == "r" else test.s for j, test in enumerate(plan.tests)}
+    slots = {j: test.slot(side) for j, test in enumerate(plan.tests)}
     short = [j for j, slot in slots.items() if kinds[f"x{slot}"] == "uint32"]
 
     def test(j: int) -> str:

@@ -6,10 +6,10 @@ from splitjoin.lang.ir import Expr, columns
 from splitjoin.lang.schema import SIDES, other_side
 
 from ..compiled.atoms import AtomLanes, ValueRange
-from ..compiled.exact_source import NotCompiled, TooWide
-from ..compiled.expression_source import Code, compile_pair
+from ..compiled.exact_source import NotCompiled
+from ..compiled.expression_source import Code
 from ..cpu.finder import Batch, Found
-from ..cpu.residual import ExpressionFinder, live_ranges
+from ..cpu.residual import ExpressionFinder, live_ranges, narrowest
 from ..cpu.search import ExpressionSearch
 from .comparison import Layout, kind_of, of_expression
 from .finder import GpuFinder
@@ -77,12 +77,9 @@ class GpuExpressionSearch(ExpressionSearch):
         if ranges != self._ranges:
             self._ranges = ranges
             try:
-                found.code, width = compile_pair(self._predicate, self._lanes.atoms, ranges, 32), 32
-            except TooWide:
-                try:
-                    found.code, width = compile_pair(self._predicate, self._lanes.atoms, ranges, 64), 64
-                except NotCompiled as reason:
-                    found.code, self._why = None, f"by NumPy, as there is no code for {reason}"
-                    return found
+                found.code, width = narrowest(self._predicate, self._lanes.atoms, ranges)
+            except NotCompiled as reason:
+                found.code, self._why = None, f"by NumPy, as there is no code for {reason}"
+                return found
             self._why = f"on the GPU, whole numbers in {width} bits"
         return found

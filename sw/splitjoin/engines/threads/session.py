@@ -184,7 +184,7 @@ class ThreadSession(BatchSession):
         for side in SIDES:
             table, at = part.table(side), part.positions(side)
             codes, tests = self._coder.codes(side, table), [self._plan.tests[j] for j in self._tests]
-            words = [*(codes.keys[test.r if side == "r" else test.s] for test in tests),
+            words = [*(codes.keys[test.slot(side)] for test in tests),
                      *(codes.lows[j] for j in self._tests), *(codes.highs[j] for j in self._tests)]
             messages[at, 1] = first[side] + np.arange(len(at))
             for place, of in enumerate(words, _HEAD):
