@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from . import threads
-from .control_groups import GROUPS, OWN, control_groups
 from .errors import CapacityError
+from .processors import GROUPS, OWN, control_groups
 
 __all__ = ["MATCH_BYTES", "MatchMemory", "available_memory", "check_memory", "check_window", "give_back", "room_for",
            "size_text", "too_large", "too_many", "used_memory", "window_bytes"]

@@ -41,10 +41,9 @@ with quiet_interrupts():
         sort_option,
     )
     from .pipes import shown
-    from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
     from .serve import run_serve, serve_options
-    from .spark_jar import run_spark_jar
+    from .spark import qualify_options, run_qualify, run_spark_jar
     from .verilog import verilog_options, write_circuit
     from .warmup import run_warmup, warmup_options
     from .waves import run_waves, waves_options

@@ -15,7 +15,6 @@ from splitjoin.lang.schema import SIDES, Side
 
 from .attributes import JOINS, Attributes, NodeColumns, attributes_in, bracketed, cast_operand, formula_type, split
 from .conditions import JoinCondition, read_condition
-from .counts import input_rows, own_rows
 from .events import CUT, MOST_TEXT, ROWS, Application, PlanNode, QueryRun, read_logs
 from .printed import null_safe
 
@@ -44,6 +43,13 @@ _CALLED = re.compile(r"\w+(?=\()")
 #: operand of a cast.
 _SHARED, _OPERAND = "_common_expr_", 10**12
 _SUBQUERY = re.compile(r"\br\.subquery_\d+\b", re.ASCII)
+
+
+#: Nodes that give as many rows as their input.
+_KEEPING = re.compile(
+    r"(Project|Sort|Exchange|BroadcastExchange|ShuffleQueryStage|BroadcastQueryStage|ResultQueryStage|"
+    r"TableCacheQueryStage|AQEShuffleRead|CustomShuffleReader|InputAdapter|WholeStageCodegen|ColumnarToRow|"
+    r"AdaptiveSparkPlan|ReusedExchange|Coalesce|EventTimeWatermark|\w+EvalPython)\b.*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,8 @@ class _PlanReader:
             return None  # Spark's equi-joins are the right tool for equality alone
         condition, reason, read = self._read(node, left, right, keys, rest, udf)
         last = node if called is None else called
-        rows = (input_rows(self.app, node, 0, inputs), input_rows(self.app, node, 1, inputs), own_rows(self.app, last))
+        of_inputs = [_input_rows(self.app, node, side, inputs) for side in range(2)]
+        rows = of_inputs[0], of_inputs[1], _own_rows(self.app, last)
         predicted = None
         if read is not None and rows[0] is not None and rows[1] is not None:
             predicted = FIXED + (rows[0] + rows[1]) / rate + (rows[2] or 0) / PAIRS
@@ -252,3 +259,31 @@ def _condition(node: PlanNode) -> tuple[list[tuple[str, str]], str]:
     rest = text[found.end():] if found else text
     words = [part for part in split(rest) if part and not _FLAG.fullmatch(part)]
     return keys, ", ".join(words)
+
+
+def _own_rows(app: Application, node: PlanNode) -> int | None:
+    """The rows that ``node`` itself counted, or None."""
+    return app.rows(node.metrics.get(ROWS))
+
+
+def _input_rows(app: Application, join: PlanNode, side: int, inputs: Sequence[PlanNode]) -> int | None:
+    """The rows of the left (``side`` 0) or the right (1) of a join's two ``inputs``; None where the log does not say.
+
+    A partition that Spark computed several times counts once.
+    """
+    node: PlanNode | None = inputs[side]
+    while node is not None and app.rows(node.metrics.get(ROWS)) is None:
+        node = node.children[0] if len(node.children) == 1 and _KEEPING.fullmatch(node.name) else None
+    if node is None:
+        return None
+    number, own = node.metrics[ROWS], join.metrics.get(ROWS, -1)
+    shared = app.stages.get(number, set()) & app.stages.get(own, set())
+    if join.name != "CartesianProduct" or not shared or len(app.counts[number]) == 1:
+        return app.rows(number)
+    # Each task of a Cartesian product reads a partition of the left input and one of the right input.
+    products = [product for stage in shared for product in app.products.get(stage, [])]
+    if len(products) != 1:
+        return None
+    _, right = products[0]
+    counts = app.counts[number].items()
+    return sum(rows for partition, rows in counts if (partition % right == 0 if side == 0 else partition < right))

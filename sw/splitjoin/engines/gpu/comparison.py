@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from splitjoin.lang.schema import SIDES
 from splitjoin.plan.plan import Plan
 
 from ..compiled.atoms import Atom
 from ..compiled.expression_source import Code
-from ..compiled.tests_source import TestSource, test_source, tree_source
 from ..cpu.codes import lane
 from ..cpu.pair_tests import used_slots
 
-__all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout"]
+__all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout", "test_source"]
 
 
 #: Functions of NumPy, of which numba-cuda has none for a GPU: kernels call those of ``math`` by the same name, which
@@ -23,6 +24,19 @@ __all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", 
 _OF_MATH = re.compile(r"\bnp\.(floor|ceil|sqrt)\(")
 #: The difference of two numbers of 32 bits, modulo 2**32.
 _WORD = "(np.int64({}) - np.int64({})) & np.int64(0xFFFFFFFF)"
+
+
+@dataclass(frozen=True)
+class TestSource:
+    """Code of a plan's whole condition on one stored tuple.
+
+    Attributes:
+        lines: Assignments that come before ``truth``: one for each part of the condition that occurs more than once.
+        truth: An expression that is true if the condition holds.
+    """
+
+    lines: tuple[str, ...]
+    truth: str
 
 
 @dataclass(frozen=True)
@@ -104,3 +118,47 @@ def of_expression(code: Code, side: str) -> KernelComparison:
                     for of in (code.lines, [code.truth]))
     made = TestSource(tuple(lines), truth[0])
     return KernelComparison(stored, probe, made, (), made)
+
+
+def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> TestSource:
+    """The whole condition on a stored tuple of stream ``side``; the names are formats of a slot or a test."""
+    def test(j: int) -> str:
+        k = key.format(plan.tests[j].slot(side))
+        return f"({k} >= {low.format(j)}) & ({k} <= {high.format(j)})"
+
+    return tree_source(plan, test)
+
+
+def tree_source(plan: Plan, test: Callable[[int], str]) -> TestSource:
+    """The whole condition, in which ``test`` gives the code of each test.
+
+    The length is linear in the number of distinct parts of ``plan.tree``, which may be far fewer than its nodes.
+    """
+    uses: Counter[Any] = Counter()
+
+    def count(tree: Any) -> None:
+        uses[tree] += 1
+        if uses[tree] == 1 and not isinstance(tree, int):
+            for a in tree[1:]:
+                count(a)
+
+    count(plan.tree)
+    names: dict[Any, str] = {}
+    lines: list[str] = []
+
+    def text(tree: Any) -> str:
+        if tree in names:
+            return names[tree]
+        if isinstance(tree, int):
+            code = test(tree)
+        else:
+            op, *args = tree
+            code = (" & " if op == "and" else " | ").join(f"({text(a)})" for a in args)
+        if uses[tree] == 1:
+            return code
+        names[tree] = f"c{len(names)}"
+        lines.append(f"{names[tree]} = {code}")
+        return names[tree]
+
+    truth = text(plan.tree)
+    return TestSource(tuple(lines), truth)

@@ -1,4 +1,4 @@
-"""The command ``spark-qualify``: which joins of Spark's event logs splitjoin could run."""
+"""The commands ``spark-qualify``, which joins of Spark's event logs splitjoin could run, and ``spark-jar``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from splitjoin.base.errors import InputError
+from splitjoin.catalyst.jar import spark_jar
 from splitjoin.qualify import RATE, as_html, as_json, as_text, qualify
 
-__all__ = ["qualify_options", "run_qualify"]
+__all__ = ["qualify_options", "run_qualify", "run_spark_jar"]
 
 
 def qualify_options(parser: argparse.ArgumentParser) -> None:
@@ -34,3 +35,8 @@ def run_qualify(args: argparse.Namespace) -> None:
                 Path(path).write_text(made(found, damaged) + "\n", encoding="utf-8")
             except OSError as error:
                 raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def run_spark_jar(args: argparse.Namespace) -> None:
+    """Print the path of the jar, which is compiled first if need be."""
+    print(spark_jar())
