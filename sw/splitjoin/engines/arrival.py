@@ -152,7 +152,7 @@ class MergedTables(Arrivals):
 
     @cached_property
     def ts(self) -> npt.NDArray[np.int64] | None:
-        if not self.is_timed:
+        if self.merged is None:
             return None
         found = np.empty(len(self), np.int64)
         for side in "rs":
