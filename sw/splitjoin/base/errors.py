@@ -5,11 +5,14 @@ Every message states the requirement, the actual value, and the remedy.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .safe_text import safe
 
 __all__ = ["BackPressure", "CapacityError", "DeviceError", "DeviceLost", "InputError", "OrderError", "PredicateError",
            "SchemaError", "SnapshotError", "SplitJoinError", "StatementError", "ToolError", "UnsupportedError",
-           "WindowError", "WindowOverflow", "check", "first_line", "plural"]
+           "WindowError", "WindowOverflow", "check", "first_line", "needing", "plural"]
 
 
 class SplitJoinError(Exception):
@@ -107,6 +110,16 @@ class CoreLost(DeviceLost):
 
 class ToolError(SplitJoinError):
     """An external tool (C++ compiler, Verilator, Java, a Python extra) is missing or failed."""
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Within the block, ``what`` (with its verb) imports packages of the ``extra``. Raises `ToolError` if one lacks."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ToolError(f"{what} the Python package {error.name!r}, which is not installed; pip install "
+                        f"'splitjoin[{extra}]'") from error
 
 
 def first_line(error: Exception) -> str:

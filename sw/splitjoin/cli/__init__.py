@@ -22,15 +22,13 @@ with quiet_interrupts():
     from splitjoin.lang.sql.parser import SUPPORTED
 
     from .build import build_bitstream, build_options, list_boards, program_board, program_options
-    from .circuits import explain_circuit, propose_circuit
+    from .circuits import circuit_query_options, explain_circuit, propose_circuit
     from .completion import complete, completion_options, print_completion
     from .daemon import daemon_options, run_daemon
-    from .design import design_option
     from .doctor import run_devices, run_doctor
     from .emulate import emulate_options, run_emulator
     from .options import (
         EXPLANATION_FORMATS,
-        circuit_options,
         input_options,
         kind_options,
         output_options,
@@ -138,19 +136,12 @@ def command_parser() -> argparse.ArgumentParser:
                                                                "after the join")
 
     verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", write_circuit)
-    design_option(verilog)
-    schema_options(verilog, required=False)
-    query_options(verilog, window_required=False, required=False)
-    kind_options(verilog)
-    circuit_options(verilog, baselines=True)
+    circuit_query_options(verilog, design=True, baselines=True)
     verilog_options(verilog)
 
     what = _command(commands, "explain", "say how a condition maps onto circuits, and what is not supported",
                     explain_circuit)
-    schema_options(what)
-    query_options(what, window_required=False)
-    kind_options(what)
-    circuit_options(what)
+    circuit_query_options(what)
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
     what.add_argument("--format", choices=EXPLANATION_FORMATS, help="form of the explanation: text, JSON, or a page "
                                                                     "of HTML (text)")
@@ -168,11 +159,7 @@ def command_parser() -> argparse.ArgumentParser:
     _command(commands, "boards", "list the boards that bitstreams can be built for", list_boards)
 
     building = _command(commands, "build", "build a bitstream for a board, with open tools", build_bitstream)
-    design_option(building)
-    schema_options(building, required=False)
-    query_options(building, window_required=False, required=False)
-    kind_options(building)
-    circuit_options(building)
+    circuit_query_options(building, design=True)
     build_options(building)
     building.add_argument("-o", "--output", metavar="DIR", required=True,
                           help="folder for the bitstream, the netlist and the report; made if it does not exist")
@@ -189,10 +176,7 @@ def command_parser() -> argparse.ArgumentParser:
 
     emulator = _command(commands, "emulate", "run a board's circuit behind a pseudo-terminal, for the device uart",
                         run_emulator)
-    schema_options(emulator)
-    query_options(emulator, window_required=False)
-    kind_options(emulator)
-    circuit_options(emulator)
+    circuit_query_options(emulator)
     emulate_options(emulator)
 
     waves = _command(commands, "waves", "show what a simulated circuit did over its cycles, from its waveforms",

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from splitjoin.base.errors import CapacityError, InputError, SplitJoinError, ToolError, plural
+from splitjoin.base.errors import CapacityError, InputError, SplitJoinError, needing, plural
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.circuit.tuner import BOARDS, tune
@@ -142,9 +142,6 @@ def list_boards(args: argparse.Namespace) -> None:
 
 def _flow() -> ModuleType:
     """The part of `splitjoin_boards` that the commands need. Raises `ToolError` if its packages are missing."""
-    try:
+    with needing("bitstreams need", "boards"):
         from splitjoin_boards import join
-    except ModuleNotFoundError as error:
-        raise ToolError(f"bitstreams need the Python package {error.name!r}, which is not installed; pip install "
-                        f"'splitjoin[boards]'") from error
     return join

@@ -15,18 +15,32 @@ from splitjoin.lang.schema import Schema
 from splitjoin.tables import read_table
 from splitjoin.tables.schema_text import parse_schema
 
-from .design import check_design_file, take_design, write_design
+from .design import check_design_file, design_option, take_design, write_design
 from .options import (
     aggregate_argument,
     circuit_arguments,
+    circuit_options,
     explanation_text,
     kind_arguments,
+    kind_options,
     pair,
+    query_options,
+    schema_options,
     window_argument,
     window_or_default,
 )
 
-__all__ = ["circuit_query", "explain_circuit", "propose_circuit", "warn_that_pairs_leave"]
+__all__ = ["circuit_query", "circuit_query_options", "explain_circuit", "propose_circuit", "warn_that_pairs_leave"]
+
+
+def circuit_query_options(parser: argparse.ArgumentParser, *, design: bool = False, baselines: bool = False) -> None:
+    """Add the options of a query and of its circuit; with ``design`` a file may have them instead."""
+    if design:
+        design_option(parser)
+    schema_options(parser, required=not design)
+    query_options(parser, window_required=False, required=not design)
+    kind_options(parser)
+    circuit_options(parser, baselines=baselines)
 
 
 def explain_circuit(args: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from splitjoin.base import threads
-from splitjoin.base.errors import DeviceError, ToolError
+from splitjoin.base.errors import DeviceError, needing
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 
@@ -39,23 +39,17 @@ def emulate_options(parser: argparse.ArgumentParser) -> None:
 def run_emulator(args: argparse.Namespace) -> None:
     """Print the terminal's path, and answer on it until Ctrl-C."""
     query, options = circuit_query(args)
-    try:
+    with needing("the emulator needs", "sim"):
         from splitjoin_sim.emulated import linked_top
         from splitjoin_sim.emulator import Emulator, Faults
-    except ModuleNotFoundError as error:
-        raise ToolError(f"the emulator needs the Python package {error.name!r}, which is not installed; pip install "
-                        f"'splitjoin[sim]'") from error
     parameters = CircuitParameters(**options)
     made = chosen_circuit(query, parameters)
     warn_that_pairs_leave(made)
     circuit: Any = made.config
     if args.board is not None:
-        try:
+        with needing("boards need", "emulator"):
             from splitjoin_boards.catalog import find
             from splitjoin_boards.pads import board_top
-        except ModuleNotFoundError as error:
-            raise ToolError(f"boards need the Python package {error.name!r}, which is not installed; pip install "
-                            f"'splitjoin[emulator]'") from error
         circuit = board_top(find(args.board), circuit, args.baud, pack=args.pack)
     elif args.baud is not None:
         raise DeviceError("--baud is the rate of a board's UART; choose a --board, or leave it out")

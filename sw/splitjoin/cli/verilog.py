@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from splitjoin.base.disk import replacing
-from splitjoin.base.errors import InputError, OptionError, ToolError, check
+from splitjoin.base.errors import InputError, OptionError, check, needing
 from splitjoin.base.progress import tell
 from splitjoin.base.svg import themed
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
@@ -80,11 +80,8 @@ def write_circuit(args: argparse.Namespace) -> None:
     if not 1 <= args.testbench_tuples <= _MOST_TUPLES:
         raise InputError(f"--testbench-tuples must be 1 to {_MOST_TUPLES}, not {args.testbench_tuples}; the golden "
                          f"model answers each of them before the testbench is written")
-    try:
+    with needing("Verilog needs", "hw"):
         from splitjoin_hw.verilog import WAIVERS, axi_top, check_name, header, sidecar, to_axi_verilog, to_verilog
-    except ModuleNotFoundError as error:
-        raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
-                        f"'splitjoin[hw]'") from error
     if args.diagram is not None and not args.diagram.lower().endswith(".svg"):
         raise OptionError(f"--diagram writes SVG, to a file whose name ends in .svg, not {args.diagram!r}; give "
                           f"another name")

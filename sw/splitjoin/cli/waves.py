@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from splitjoin.base.disk import replacing
-from splitjoin.base.errors import InputError, OptionError, ToolError
+from splitjoin.base.errors import InputError, OptionError, needing
 from splitjoin.tables import target_of
 
 __all__ = ["run_waves", "waves_options"]
@@ -34,11 +34,8 @@ def run_waves(args: argparse.Namespace) -> None:
         if one.suffix not in _WRITERS:
             raise OptionError(f"-o must be a file that ends in {', '.join(_WRITERS)}, not {str(one)!r}; give another "
                               f"name")
-    try:
+    with needing("a view of a run needs", "sim"):
         from splitjoin_sim.run_view import read_run
-    except ModuleNotFoundError as error:
-        raise ToolError(f"a view of a run needs the Python package {error.name!r}, which is not installed; pip install "
-                        f"'splitjoin[sim]'") from error
     view = read_run(Path(args.file))
     for one in outputs:
         try:
