@@ -246,11 +246,15 @@ def row_of_nulls(like: pa.Schema | pa.Table) -> pa.Table:
 
 
 def check_constant(db: Any, tree: Any) -> None:
-    """Raise `PredicateError` for a function in ``tree`` that has other values at other times, such as random()."""
-    changing = _functions(db, "stability <> 'CONSISTENT'")
+    """Raise `PredicateError` for a function in ``tree`` that has other values at other times, such as random().
+
+    Some, such as year(), are constant but for times in the session's time zone, which is always UTC here.
+    """
+    changing = _functions(db, "stability <> 'CONSISTENT' AND function_name NOT IN (SELECT function_name FROM "
+                              "duckdb_functions() WHERE stability = 'CONSISTENT')")
     for call in tree.find_all(exp.Func):
         names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
-        if any(name.lower() in changing for name in names):
+        if any(name.lower() in changing or (name.lower() == "age" and len(call.expressions) == 1) for name in names):
             raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
 
 

@@ -193,6 +193,8 @@ def test_within_a_window() -> None:
     ("SELECT id FROM r UNION SELECT id + 1 FROM r", "UNION is not supported"),
     ("SELECT r.id FROM r JOIN s ON a = x + random()", "has other values|function RAND is not"),
     ("SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE a = x + random())", "has other values at other times"),
+    ("SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE a = x AND age(DATE '2024-01-01') > INTERVAL 1 DAY)",
+     "age has other values at other times"),
 ])
 def test_refused(text: str, said: str) -> None:
     with pytest.raises(SplitJoinError, match=said):
