@@ -208,6 +208,7 @@ class SessionMachine(SourcesMachine):
     @rule(device=st.sampled_from(SESSION_DEVICES))
     def restore_elsewhere(self, device: str) -> None:
         saved = self.session.snapshot()
+        self.known()  # what cores have lost by now, which the next session does not tell
         self.session.close()
         self._reopen(device, saved)
 
@@ -223,7 +224,9 @@ class SessionMachine(SourcesMachine):
 
     @rule()
     def save(self) -> None:
-        self.saved = self.session.snapshot(), self.device, *copy.deepcopy(
+        state = self.session.snapshot()
+        self.known()
+        self.saved = state, self.device, *copy.deepcopy(
             (self.input, self.rows, self.taken, self.late, self.changes, self.names))
 
     @precondition(lambda self: self.saved is not None)
