@@ -19,7 +19,7 @@ class HalfChain(SplitJoin):
     """The circuit: a network with a port ``i`` and, for each core, one of ``o``, in place of the distribution tree."""
 
     def _distribution(self) -> DistributionChain:
-        return DistributionChain(self._config)
+        return DistributionChain(self.config)
 
 
 class HalfChainArchitecture(Architecture):
