@@ -1,44 +1,51 @@
-"""Conditions that no interval or sum test decides, in the cores and on the host: pairs that leave the circuit, and
-cycles a tuple.
+"""Conditions that no interval or sum test decides, computed in the cores: pairs that leave the circuit, and cycles a
+tuple, beside an interval test that is true for as many pairs.
 
-Run: python -m bench.formulas, which writes bench/results/formulas.json
+Run: python -m bench.formulas [--kinds scan hash bucket] [--only NAME …], which writes bench/results/formulas.json
 """
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from tests.support.formula_conditions import CONDITIONS, SCHEMAS, rows
 
 import splitjoin
-from bench.record import Recorder, arguments
+from bench.record import Recorder, options_of
 from splitjoin.engines.arrival import Arrivals
 from splitjoin_sim.device import SimDevice
 
-#: Conditions over int16 columns of numbers from −30 to 29, each true for hardly any pair; the last one is a band, which
-#: interval tests decide.
-CONDITIONS = (
-    "r.x * s.a + r.y * s.b > 1600",
-    "r.x * s.b - r.y * s.a = 17",
-    "abs(r.x - s.a) * abs(r.y - s.b) = 391",
-    "(r.x + 30) % (abs(s.a) + 1) = 29",
-    "r.x * s.b - r.y * s.a < 9 AND r.x * s.b - r.y * s.a > 0 AND abs(r.x - s.a) <= 2",
-    "abs(r.x - s.a) <= 0 AND abs(r.y - s.b) <= 1",
-)
+#: Kind of core → what stands beside each condition, for an index to find candidates by.
+BESIDE = {"scan": "", "hash": " AND r.w % 4 = s.c % 4", "bucket": " AND abs(r.y - s.b) <= 12"}
+#: Tuples of each stream that fill the windows, and behind them.
+WINDOW, COUNT = 32, 150
+_HOW = "simulation: both streams alternately without waiting, windows full; order none; 1 core, 4 probes"
 
 
-def measure(out: Recorder, on: str, verify: str, window: int, count: int) -> None:
-    """One condition, decided where ``verify`` says; figures are of the tuples from full windows on."""
-    random = np.random.default_rng(3)
-    r, s = (pa.table({name: random.integers(-30, 30, window + count).astype(np.int16) for name in names})
-            for names in ("xy", "ab"))
-    query = splitjoin.Query.make(splitjoin.Schema.from_table("r", r), splitjoin.Schema.from_table("s", s), on=on,
-                                 window=f"ROWS {window}", order="total")
-    device = SimDevice(cores=4, probes=4, capacity=window // 4, verify=verify)
+def tables(name: str) -> tuple[pa.Table, pa.Table]:
+    """Rows of both streams, with a number ``j`` from 0 to 999 for the interval test."""
+    rng = random.Random(name)
+    return tuple(rows(side, WINDOW + COUNT, name).append_column(
+        pa.field("j", pa.int16(), False), pa.array([rng.randrange(1000) for _ in range(WINDOW + COUNT)], pa.int16()))
+        for side in ("r", "s"))
+
+
+def query_of(on: str) -> splitjoin.Query:
+    """A join by ``on``."""
+    schemas = (splitjoin.Schema.from_arrow(side, SCHEMAS[side].append(pa.field("j", pa.int16(), False)))
+               for side in ("r", "s"))
+    return splitjoin.Query.make(*schemas, on=on, window=f"ROWS {WINDOW}")
+
+
+def measure(on: str, kind: str, r: pa.Table, s: pa.Table) -> tuple[int, int, float]:
+    """Pairs that leave the circuit, those of the answer, and cycles a tuple, from full windows on."""
+    device = SimDevice(probes=4, capacity=WINDOW, core=kind)
     parts = [Arrivals(np.arange(2 * n, dtype=np.uint8) % 2, None, r.slice(at, n), s.slice(at, n))
-             for at, n in ((0, window), (window, count))]
-    with device.open(query) as session:
+             for at, n in ((0, WINDOW), (WINDOW, COUNT))]
+    with device.open(query_of(on + BESIDE[kind])) as session:
         session.push(parts[0])
         session.settle()
         start = session.counters()
@@ -46,20 +53,41 @@ def measure(out: Recorder, on: str, verify: str, window: int, count: int) -> Non
         session.flush()
         end = session.counters()
     left = end.get("unverified", end["matches"]) - start.get("unverified", start["matches"])
-    found = end["matches"] - start["matches"]
-    shape: dict[str, Any] = {"condition": on, "window": window, "cores": 4, "probes": 4, "answer": found}
-    how = "simulation: both streams alternately without waiting, windows full; order total"
-    out.add(f"{verify}_pairs", left, "pairs", shape, f"{how}; pairs that leave the circuit")
-    out.add(f"{verify}_cycles", (end["cycles"] - start["cycles"]) / (2 * count), "cycles a tuple", shape, how)
+    return left, end["matches"] - start["matches"], (end["cycles"] - start["cycles"]) / (2 * COUNT)
+
+
+def interval_for(pairs: int, kind: str, r: pa.Table, s: pa.Table) -> str:
+    """An interval test that is true for about as many pairs as ``pairs``, of those that meet from full windows on."""
+    i, j = (n.ravel() for n in np.indices((WINDOW + COUNT,) * 2))
+    column = {f"{side}.{name}": t[name].to_numpy().astype(np.int64)[at]
+              for side, t, at, names in (("r", r, i, "jwy"), ("s", s, j, "jcb")) for name in names}
+    meet = {"scan": True, "hash": column["r.w"] % 4 == column["s.c"] % 4,
+            "bucket": abs(column["r.y"] - column["s.b"]) <= 12}[kind]
+    sums = np.sort((column["r.j"] + column["s.j"])[(j - i >= -WINDOW) & (j - i < WINDOW) & (np.maximum(i, j) >= WINDOW)
+                                                   & meet])
+    return f"r.j + s.j <= {sums[pairs] - 1}"
 
 
 def main() -> None:
     """All figures."""
-    options = arguments(__doc__ or "")
-    out = Recorder("formulas", quick=options.quick)
-    for on in CONDITIONS[:1] if options.quick else CONDITIONS:
-        for verify in ("host", "core"):
-            measure(out, on, verify, 64, 50 if options.quick else 500)
+    parser = options_of(__doc__ or "")
+    parser.add_argument("--kinds", nargs="*", default=list(BESIDE), choices=list(BESIDE), help="kinds of cores")
+    parser.add_argument("--only", nargs="*", help="conditions that are measured; the figures of others stay")
+    options = parser.parse_args()
+    out = Recorder("formulas", quick=options.quick, part="conditions")
+    names = options.only or list(CONDITIONS)
+    for kind in options.kinds:
+        for name in names[:1] if options.quick else names:
+            on, (r, s) = f"({CONDITIONS[name]})", tables(name)
+            left, answer, cycles = measure(on, kind, r, s)
+            *_, decided = measure(interval_for(answer, kind, r, s), kind, r, s)
+            shape: dict[str, Any] = {"condition": CONDITIONS[name], "core": kind}
+            out.add("answer", answer, "pairs", shape, _HOW)
+            out.add(f"{kind}_pairs", left - answer, "pairs", shape, f"{_HOW}; pairs that leave, not of the answer")
+            out.add(f"{kind}_cycles", cycles, "cycles a tuple", shape, _HOW)
+            out.add(f"{kind}_ratio", cycles / decided, "", shape,
+                    f"{_HOW}; cycles beside those of an interval test that is true for as many pairs")
+    out.keep_others()
     print(out.write())
 
 

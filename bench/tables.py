@@ -24,9 +24,9 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
     "synthesis.md": ("circuits", {"ecp5_lut4_per_comparison": "LUT4 a comparison", "ecp5_ff_per_comparison":
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
-    "circuits.md": ("formulas", {"host_pairs": "pairs that leave, verify=host", "core_pairs": "verify=core",
-                                 "host_cycles": "cycles a tuple, verify=host", "core_cycles": "cycles, verify=core"},
-                    {"condition": "condition", "answer": "pairs of the answer"}, {}),
+    "circuits.md": ("formulas", {f"{kind}_{metric}": f"{kind}{text}" for metric, text in (
+        ("pairs", ": other pairs"), ("cycles", ": cycles a tuple"), ("ratio", ": beside an interval test"))
+        for kind in ("scan", "hash", "bucket")}, {"condition": "condition"}, {}),
     "cost.md": ("fold_units", {"ecp5_lut4": "LUT4 (predicted)", "stages": "stages at 100 MHz"},
                 {"aggregate": "aggregate", "program": "unit"}, {"shown": True}),
     "hls.md": ("hls", {"ecp5_lut4": "LUT4 (predicted)", "ecp5_lut4_by_hand": "LUT4 by hand",

@@ -17,7 +17,7 @@ from splitjoin.engines.registry import device
 from splitjoin.link.transport import LinkTransport
 from splitjoin.link.uart import SerialChannel
 from splitjoin_boards.catalog import find
-from splitjoin_boards.flow.bitstream import build
+from splitjoin_boards.flow.bitstream import build, mapped_netlist
 from splitjoin_hw.link.linked import LinkedJoin
 from splitjoin_hw.link.uart import UartReceiver, UartTransmitter
 from splitjoin_sim.emulated import EmulatedTop, Pins, model
@@ -133,9 +133,9 @@ def assert_echoes(top):
         transport.close()
 
 
-def linked_join(circuit):
+def linked_join(circuit, **join):
     """A join, its arrivals, plan, configuration, and circuit with UART."""
-    query, arrivals = small_join(60, 0)
+    query, arrivals = small_join(60, 0, **join)
     device_of = device("pysim", **circuit)
     config = device_of.configuration(query)
     return query, arrivals, device_of.plan(query), config, LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000)
@@ -164,6 +164,15 @@ def assert_joins(top, query, arrivals, plan, config):
 def test_the_netlist_of_a_join_has_the_golden_model_s_answer(name, circuit):
     *of, linked = linked_join(circuit)
     assert_joins(netlist_top(find(name), linked, BIT), *of)
+
+
+@pytest.mark.long
+def test_the_netlist_of_a_formula_multiplies_in_dsp_blocks():
+    """The products of two lanes and two probes are those of the cells."""
+    *of, config, linked = linked_join({**CIRCUIT, "lanes": 2, "probes": 2}, on="r.x * s.y + 3 * r.x > 70 - s.y * s.y")
+    assert config.formula is not None
+    assert mapped_netlist(find("ulx3s_25f"), linked).read_text().count('"type": "MULT18X18D"') >= 4
+    assert_joins(netlist_top(find("ulx3s_25f"), linked, BIT), *of, config)
 
 
 @pytest.mark.long

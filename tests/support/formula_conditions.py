@@ -61,8 +61,15 @@ CONDITIONS = {
     "bools or": f"(r.f AND {_DOT} > 0) OR (s.f AND r.y * s.b > 30)",
     "texts": f"r.t = s.t OR {_DOT} > 300",
     "chosen texts": f"CASE WHEN {_DOT} > 0 THEN r.t ELSE 'oak' END = s.t",
+    "order of texts": f"CASE WHEN r.t < s.t THEN {_DOT} ELSE r.y * s.b END > 40",
+    "not in order": f"NOT (r.t >= s.t OR {_DOT} > 0)",
+    "greatest text": f"greatest(r.t, s.t) = CASE WHEN {_DOT} > 0 THEN r.t ELSE 'oak' END",
+    "least of chosen texts": f"least(CASE WHEN {_DOT} > 0 THEN r.t ELSE s.t END, s.t, 'elm') <= r.t",
+    "LIKE of chosen texts": f"CASE WHEN {_DOT} > 0 THEN r.t ELSE s.t END LIKE '%k' OR greatest(r.t, s.t) LIKE 'b%'",
     "LIKE": f"CASE WHEN r.t LIKE '%a%' THEN {_DOT} ELSE r.y * s.b END > 100",
     "dates": "(r.d - s.d) * r.x > s.a",
+    "months of chosen dates": f"date_trunc('month', CASE WHEN {_DOT} > 0 THEN r.d ELSE s.d END)"
+                              " = date_trunc('month', s.d)",
     "times": f"CASE WHEN r.z > s.z THEN {_DOT} ELSE r.y * s.b END > 40",
     "one-sided parts": "(r.x * r.x + r.y) * (s.a - 3) > 2 * s.b * s.b + 7",
 }

@@ -19,12 +19,11 @@ BIT = 4
 _PERIOD = 1e-6
 
 
-def small_join(tuples: int, seed: int) -> tuple[Query, Arrivals]:
-    """A band join of ``tuples`` random tuples a side."""
+def small_join(tuples: int, seed: int, on: str = "abs(r.x - s.y) <= 2") -> tuple[Query, Arrivals]:
+    """A join of ``tuples`` random tuples a side, with numbers from 0 to 11."""
     chance = random.Random(seed)
     r, s = (pa.table({name: pa.array([chance.randrange(12) for _ in range(tuples)], pa.int8())}) for name in "xy")
-    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.y) <= 2", window="ROWS 8",
-                       order="total")
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window="ROWS 8", order="total")
     return query, arrivals(query, r, s)
 
 

@@ -12,22 +12,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.hls.condition import condition_graph
 from splitjoin.hls.graph import Graph, Node, width_of
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.lang import build
-from splitjoin.lang.ir import And, Col, Expr, columns, sides, text
+from splitjoin.lang.ir import And, Col, Expr, UnitNumber, UnitStart, columns, sides, text
 from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import BOOL, Bool, Float, is_text
 from splitjoin.plan.forms import OneSided
-from splitjoin.plan.keys import FloatKey, TextKey, UnitKey, float_codes
+from splitjoin.plan.keys import FloatKey, PrefixKey, TextKey, Texts, UnitKey, float_codes
 from splitjoin.plan.linear import ExactKey, LinearTerm
 from splitjoin.plan.plan import KeySlot
 
-__all__ = ["Formula", "conjuncts", "formula_of", "input_slot", "joined", "not_computed"]
+__all__ = ["Formula", "computed", "conjuncts", "formula_of", "input_slot", "joined"]
 
 #: Widest value in bits: record fields have at most 64.
 _BITS = 64
@@ -42,12 +43,14 @@ class Formula:
         slots_r, slots_s: The keys of which the inputs are.
         pipeline: Its operations. An input ``key3`` of stream r is the fourth of ``slots_r``, a number in two's
             complement, if it can be negative, whose sign is inverted; the output is 1 where the condition is true.
+        exact: False if it is 1 where two texts begin alike, too, whose order the keys do not tell.
     """
 
     condition: Expr
     slots_r: tuple[KeySlot, ...]
     slots_s: tuple[KeySlot, ...]
     pipeline: ScheduledGraph
+    exact: bool = True
 
 
 def input_slot(node: Node) -> int:
@@ -72,7 +75,7 @@ def formula_of(condition: Expr, slots_r: tuple[KeySlot, ...], slots_s: tuple[Key
     needs. Raises `UnsupportedError`, with the reason, if no circuit computes it.
     """
     inputs = _Inputs(slots_r, slots_s)
-    graph = condition_graph(condition, inputs, in_parts=clock is not None)
+    graph, exact = condition_graph(condition, inputs, in_parts=clock is not None)
     slots: dict[Side, list[KeySlot]] = {"r": list(slots_r), "s": list(slots_s)}
     nodes = []
     for node in graph.nodes:  # of the keys that were added, those that the graph needs
@@ -84,16 +87,18 @@ def formula_of(condition: Expr, slots_r: tuple[KeySlot, ...], slots_s: tuple[Key
             node = replace(node, name=f"key{slots[side].index(slot)}")
         nodes.append(node)
     pipeline = scheduled(Graph(tuple(nodes), graph.outputs), clock)
-    return Formula(condition, tuple(slots["r"]), tuple(slots["s"]), pipeline)
+    return Formula(condition, tuple(slots["r"]), tuple(slots["s"]), pipeline, exact)
 
 
-def not_computed(condition: Expr) -> str:
-    """The reason why no circuit computes ``condition``; empty if one does."""
+def computed(condition: Expr) -> tuple[bool, str]:
+    """True if a circuit computes ``condition``, of texts that are ordered as far as their keys tell; and the reason why
+    it does not decide it, empty if it does.
+    """
     try:
-        condition_graph(condition, _Inputs((), ()))
+        _, exact = condition_graph(condition, _Inputs((), ()))
     except UnsupportedError as error:
-        return str(error)
-    return ""
+        return False, str(error)
+    return True, "" if exact else "texts that begin alike and are longer than what is compared are candidates"
 
 
 class _Inputs:
@@ -112,13 +117,22 @@ class _Inputs:
         per = denominator(e)
         low, high = (int(end * per) for end in value_range(e))
         width = width_of(low, high)
-        if not isinstance(e, Col) and width > min(_BITS, sum(map(_width, columns(e)))):
+        if not isinstance(e, (Col, UnitNumber, UnitStart)) and width > min(_BITS, sum(map(_width, columns(e)))):
             return None
         if width > _BITS:
             raise UnsupportedError(f"{text(e)} needs {width} bits, and circuits store up to {_BITS}")
         least = -(2**(width - 1)) if low < 0 else 0
         key = ExactKey(side, (LinearTerm(1, e, per),), least, least + 2**width - 1, False)
         return self._input(side, key, low, high), per
+
+    def ordered(self, e: Expr, length: int | None) -> tuple[Node, bool | None]:
+        side: Side = next(iter(sides(e)), "r")
+        key = PrefixKey(side, e, length, False)
+        alone = True if key.exact else None if length is None else False
+        if not sides(e):
+            code = int(key.values(pa.table({"": [0]}), Texts()).values[0])
+            return Node("constant", (), code, code), alone
+        return self._input(side, key, 0, 2**key.width - 1), alone
 
     def code(self, value: Any, e: Expr) -> int | None:
         if not isinstance(e.type, Float):

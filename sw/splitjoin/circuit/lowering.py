@@ -25,10 +25,10 @@ from typing import Any, Union, cast
 
 from splitjoin.base.errors import CapacityError, OrderError, UnsupportedError, plural
 from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.ir import Expr, Lit
+from splitjoin.lang.ir import Cmp, Col, Expr, Lit, rebuilt, sides
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
-from splitjoin.lang.types import BOOL
+from splitjoin.lang.types import BOOL, Binary, is_text
 from splitjoin.plan.keys import ExactKey, UnitKey
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.passes.pipeline import Pass, Phase, compiled
@@ -39,7 +39,7 @@ from splitjoin.plan.relations import Relation
 from .core_choice import CoreChoice, choose_core
 from .delays import StageDelay, combined_digits, comparison, equality, sum_steps, tree, width_digits
 from .folding import FoldChoice, fold_choice
-from .formula import conjuncts, formula_of, joined, not_computed
+from .formula import computed, conjuncts, formula_of, joined
 from .geometry import comparators
 from .memory import check_memory
 from .parameters import LARGEST, BuildParameters, CircuitParameters
@@ -172,9 +172,13 @@ def with_formula(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
     """
     reasons, found, left = list(plan.reasons), list[Expr](), list[Expr]()
     for part in conjuncts(plan.residual):
-        reason = not_computed(part)
-        (left if reason else found).append(part)
-        reasons += [f"'{part}': {reason}"] if reason else []
+        is_computed, reason = computed(part)
+        tested = _tested(part)
+        if is_computed and not tested:
+            found.append(part)
+        if reason:
+            left.append(part)
+            reasons += [] if tested else [f"'{part}': {reason}"]
     condition = joined(found)
     if condition is None:
         return plan
@@ -187,6 +191,19 @@ def with_formula(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
             formula, made = alone, replace(plan, tests=(), widths=(), tree=0)
     return replace(made, slots_r=formula.slots_r, slots_s=formula.slots_s, formula=formula, residual=joined(left),
                    reasons=tuple(reasons) if left else ())
+
+
+def _tested(part: Expr) -> bool:
+    """True if tests decide ``part`` but for texts that begin alike, so that a formula would know no more."""
+    def shortened(e: Expr) -> Expr:
+        if (isinstance(e, Cmp) and is_text(e.a.type) and e.op not in ("=", "<>") and len(sides(e)) == 2
+                and len(sides(e.a)) == len(sides(e.b)) == 1):
+            a, b = (replace(_SHORT, side=side, name=str(x)) for x in (e.a, e.b) for side in sides(x))
+            return Cmp(BOOL, e.op, a, b)
+        return rebuilt(e, [shortened(c) for c in e.children])
+
+    short = shortened(part)
+    return short != part and compiled(short, _BESIDE).plan.residual is None
 
 
 #: A pass that only circuits need: it takes a plan and the requested clock in MHz.
@@ -204,6 +221,8 @@ CircuitPhase = Union[Phase, CircuitPlan]
 
 #: With the interval tests that sum tests imply, by which an index finds candidates; and without.
 _BESIDE, _INSTEAD = ComputedTests(sum_relation, True), ComputedTests(sum_relation, False)
+#: Texts that keys know whole.
+_SHORT = Col(Binary(7), "r", "", True)
 
 
 def lower(predicate: Expr, parameters: CircuitParameters) -> CircuitPlan:
@@ -262,14 +281,14 @@ def _phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[st
         made, shared = _INSTEAD, compiled(predicate, _INSTEAD, observe)
         core = choose_core(shared.plan, parameters)
     # What a formula computes needs no tests that are implied, unless an index finds candidates by them.
-    computed = () if core.index or parameters.verify == "host" else tuple(
-        part for part in conjuncts(residual) if not not_computed(part))
-    if computed:
-        tested = joined(part for part in conjuncts(predicate) if part not in computed) or Lit(BOOL, True)
+    instead = () if core.index or parameters.verify == "host" else tuple(
+        part for part in conjuncts(residual) if computed(part)[0] and not _tested(part))
+    if instead:
+        tested = joined(part for part in conjuncts(predicate) if part not in instead) or Lit(BOOL, True)
         shared = compiled(tested, made, observe)
     plan = _circuit_plan(shared, core)
     yield from seen
-    plan = replace(plan, predicate=predicate, residual=joined((*computed, *conjuncts(plan.residual))))
+    plan = replace(plan, predicate=predicate, residual=joined((*instead, *conjuncts(plan.residual))))
     for step in PASSES:
         if step is FORMULA and parameters.verify == "host":
             continue

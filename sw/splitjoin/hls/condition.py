@@ -12,9 +12,29 @@ from typing import Protocol
 
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, IsNull, Not, Or, sides, text
+from splitjoin.lang.ir import (
+    And,
+    Arith,
+    Call,
+    Case,
+    Cast,
+    Cmp,
+    Expr,
+    Extreme,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    StartsWith,
+    UnitNumber,
+    UnitStart,
+    as_case,
+    rebuilt,
+    sides,
+    text,
+)
 from splitjoin.lang.properties import may_be_null
-from splitjoin.lang.types import Bool, Duration, Float, Timestamp, is_text, units_per
+from splitjoin.lang.types import Binary, Bool, Duration, Float, Timestamp, is_text, units_per
 
 from .delays import FACTOR
 from .division import DividingBuilder
@@ -36,20 +56,27 @@ class ConditionInputs(Protocol):
     def code(self, value: object, e: Expr) -> int | None:
         """The number of the float ``value`` of constant ``e``; None for a type whose constants are inputs too."""
 
+    def ordered(self, e: Expr, length: int | None) -> tuple[Node, bool | None]:
+        """The input for the text or binary ``e``, or a constant, as a number in its order; and whether no other value
+        has this number: None if it is so where the lowest byte is 8 at most. ``length``: bytes of all values, if known.
+        """
+
     def flag(self, e: Expr, value: str) -> Node:
         """The input of one bit that is 1 where ``e`` is ``value``: of a condition ``true`` or ``false``, of a value
         ``present``.
         """
 
 
-def condition_graph(e: Expr, inputs: ConditionInputs, *, in_parts: bool = False) -> Graph:
-    """The graph whose only output is 1 where condition ``e``, which reads both streams, is true.
+def condition_graph(e: Expr, inputs: ConditionInputs, *, in_parts: bool = False) -> tuple[Graph, bool]:
+    """The graph whose only output is 1 where condition ``e``, which reads both streams, is true; and whether it is so
+    nowhere else. It may also be 1 where two texts that are ordered begin alike, and their numbers do not tell.
 
     ``in_parts``: wide products are sums of products of one multiplier each, so that registers have a place between.
     Raises `UnsupportedError`, naming the part, for what circuits have no operation for.
     """
     builder = _Conditions(inputs, in_parts=in_parts)
-    return builder.graph([builder.truth(e)])
+    found = builder.truth(e)
+    return builder.graph([builder._any(found, *builder.ties)]), not builder.ties
 
 
 class _Conditions(DividingBuilder):
@@ -61,6 +88,9 @@ class _Conditions(DividingBuilder):
         self._values: dict[int, tuple[Expr, tuple[int, int]]] = {}
         self._presents: dict[int, tuple[Expr, int]] = {}
         self._truths: dict[tuple[int, bool], tuple[Expr, int]] = {}
+        self._orders: dict[tuple[int, int | None], tuple[Expr, tuple[int, int]]] = {}
+        #: Bits that are 1 where the order of two texts is not known.
+        self.ties: list[int] = []
 
     # The dictionaries hold expressions too, so that no other one gets their `id`.
 
@@ -104,15 +134,52 @@ class _Conditions(DividingBuilder):
             case Cmp():
                 if not want:
                     return self._all(self._not(self.truth(e)), self.present(e.a), self.present(e.b))
-                if is_text(e.a.type) and e.op not in ("=", "<>"):
-                    raise UnsupportedError(f"{text(e)} orders texts, and circuits only know which of them are equal")
-                return self._all(self._compared(e), self.present(e.a), self.present(e.b))
+                ordered = is_text(e.a.type) and e.op not in ("=", "<>")
+                return self._all(self._ordered(e) if ordered else self._compared(e), self.present(e.a),
+                                 self.present(e.b))
+            case StartsWith() | Like() if isinstance(e.a, (Case, Extreme)):
+                return self._is(_of_each(e), want=want)
             case Case():
                 chosen = self._is(e.otherwise, want=want)
                 for when, then in reversed(list(zip(e.when, e.then, strict=True))):
                     chosen = self._either_bit(self.truth(when), self._is(then, want=want), chosen)
                 return chosen
         raise UnsupportedError(f"circuits have no operation for {text(e)}")
+
+    def _ordered(self, e: Cmp) -> int:
+        """The comparison ``e`` of texts that are not NULL, as their numbers tell it."""
+        length = e.a.type.width if isinstance(e.a.type, Binary) and e.a.type == e.b.type else None
+        (a, whole_a), (b, whole_b) = self.ordered(e.a, length), self.ordered(e.b, length)
+        equal = self._add("=", (a, b), 0, 1)
+        # Equal numbers are both of one value alone, or both not.
+        whole = whole_b if self.nodes[whole_b].kind == "constant" else whole_a
+        tie = self._all(equal, self._not(whole), self.present(e.a), self.present(e.b))
+        if self.nodes[tie].kind != "constant" and tie not in self.ties:
+            self.ties.append(tie)
+        if e.op in ("<", ">="):
+            less = self._add("<", (a, b), 0, 1)
+            return less if e.op == "<" else self._not(less)
+        less = self._add("<", (b, a), 0, 1)
+        return less if e.op == ">" else self._not(less)
+
+    def ordered(self, e: Expr, length: int | None) -> tuple[int, int]:
+        """The text ``e`` as a number in its order, and 1 where no other value has this number."""
+        if (id(e), length) not in self._orders:
+            self._orders[id(e), length] = e, self._order(e, length)
+        return self._orders[id(e), length][1]
+
+    def _order(self, e: Expr, length: int | None) -> tuple[int, int]:
+        if len(sides(e)) < 2:
+            node, alone = self._inputs.ordered(e, length)
+            code = self._node(node)
+            return code, self._below(self._bits(code, 8), 9) if alone is None else self._constant(int(alone))
+        case = as_case(e) if isinstance(e, Extreme) else e
+        assert isinstance(case, Case)
+        code, whole = self.ordered(case.otherwise, length)
+        for when, then in reversed(list(zip(case.when, case.then, strict=True))):
+            which, (of, is_whole) = self.truth(when), self.ordered(then, length)
+            code, whole = self._choose(which, of, code), self._either_bit(which, is_whole, whole)
+        return code, whole
 
     def _either_bit(self, which: int, a: int, b: int) -> int:
         return self._any(self._all(which, a), self._all(self._not(which), b))
@@ -163,8 +230,10 @@ class _Conditions(DividingBuilder):
         match e:
             case Case():
                 return self._case(e)
-            case Extreme() if not is_text(e.type):
-                return self._extreme_of(e)
+            case Extreme():
+                return self.number(as_case(e)) if is_text(e.type) else self._extreme_of(e)
+            case UnitNumber() | UnitStart() if isinstance(e.a, (Case, Extreme)):
+                return self.number(_of_each(e))
             case Cast() if isinstance(e.type, (Timestamp, Duration)):
                 a, per = self.number(e.a)
                 assert isinstance(e.a.type, (Timestamp, Duration))
@@ -213,3 +282,11 @@ class _Conditions(DividingBuilder):
                 waiting.append(reduce(self._differ, rest, odd))
             found = self._joined(found, self._shift(waiting[0], n))
         return self._narrow(found, bits)
+
+
+def _of_each(e: StartsWith | Like | UnitNumber | UnitStart) -> Case:
+    """``e``, of a choice, as the choice of its values."""
+    case = as_case(e.a) if isinstance(e.a, Extreme) else e.a
+    assert isinstance(case, Case)
+    *then, otherwise = (rebuilt(e, [a]) for a in (*case.then, case.otherwise))
+    return Case(e.type, case.when, tuple(then), otherwise)

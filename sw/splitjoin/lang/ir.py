@@ -15,12 +15,12 @@ from splitjoin.base.errors import PredicateError
 
 from .calendar import CalendarUnit
 from .schema import Side
-from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
+from .types import BOOL, Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
 __all__ = ["MAX_DEPTH", "MIRRORED", "NEGATED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp",
            "CmpOp", "Col", "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg",
-           "NextFloat", "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "check_depth",
-           "columns", "distinct", "properties", "rebuilt", "sides", "text", "too_deep", "walk"]
+           "NextFloat", "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "as_case",
+           "check_depth", "columns", "distinct", "properties", "rebuilt", "sides", "text", "too_deep", "walk"]
 
 #: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
@@ -422,6 +422,17 @@ def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
         case Unary():
             return replace(e, a=children[0])
     return e
+
+
+def as_case(e: Extreme) -> Case:
+    """``least(a, b, …)`` as CASE WHEN b IS NULL OR a <= b THEN a ELSE b END, from the left."""
+    op: CmpOp = "<=" if e.kind == "least" else ">="
+    best = e.args[0]
+    for other in e.args[1:]:
+        first = Or(BOOL, (IsNull(BOOL, other), Cmp(BOOL, op, best, other)))
+        best = Case(e.type, (first,), (best,), other)
+    assert isinstance(best, Case)
+    return best
 
 
 #: The most levels that the IR of a condition may have.

@@ -23,7 +23,7 @@ from fractions import Fraction
 from splitjoin.lang import ir
 from splitjoin.lang.build import whole
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import MIRRORED, Cmp, CmpOp, Col, Expr, Lit, rebuilt, sides, walk
+from splitjoin.lang.ir import MIRRORED, Cmp, Col, Expr, Lit, as_case, rebuilt, sides, walk
 from splitjoin.lang.operations import OPERATIONS
 from splitjoin.lang.properties import Range, causes, denominator, may_be_null, value_range
 from splitjoin.lang.types import BOOL, EXACT, FLOAT64, Bool, Date, Decimal, Duration, Int, Timestamp, Type, is_exact
@@ -291,7 +291,7 @@ def _atom(e: Expr, left: list[int]) -> Expr:
     found = _find(e)
     if found is None:
         return e
-    case = found if isinstance(found, ir.Case) else _as_case(found)
+    case = found if isinstance(found, ir.Case) else as_case(found)
     return ir.Case(BOOL, tuple(_lift(w, left) for w in case.when),
                 tuple(_atom(_replaced(e, found, t), left) for t in case.then),
                 _atom(_replaced(e, found, case.otherwise), left))
