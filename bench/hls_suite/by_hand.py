@@ -57,7 +57,7 @@ def _kernel(inputs: dict[str, Any], shape: Any, **state: Any) -> Callable[[Logic
 
 def _less(m: Module, a: Value, b: Value) -> Value:
     """``a < b`` by the carry chain of a difference, which Yosys maps to fewer LUTs than a comparison."""
-    difference = Signal(signed(max(len(a), len(b)) + 2), src_loc_at=1)
+    difference = Signal(signed(max(len(a), len(b)) + (a.shape().signed == b.shape().signed or 2)), src_loc_at=1)
     m.d.comb += difference.eq(a - b)
     return difference[-1]
 

@@ -113,9 +113,10 @@ class Fir16:
     past: (signed(12),) * 15
 
     def step(self, x: signed(12)):
-        total = x * TAPS[0]
-        for n in range(15):
-            total += self.past[n] * TAPS[n + 1]
+        # The filter is symmetric: one product for two taps.
+        total = (x + self.past[14]) * TAPS[0]
+        for n in range(7):
+            total += (self.past[n] + self.past[13 - n]) * TAPS[n + 1]
         for n in range(14):
             self.past[14 - n] = self.past[13 - n]
         self.past[0] = x

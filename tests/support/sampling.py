@@ -12,11 +12,15 @@ __all__ = ["at_length", "cut", "examples"]
 
 # CI draws the same ones in every run (tests/conftest.py), so that more of them would find nothing new there.
 _TIMES = float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "0.5"))
+#: What `make test-long` sets.
+_LONG = 5
 
 
-def examples(n: int) -> int:
-    """Number of random examples of a test: ``n`` times $SPLITJOIN_TEST_EXAMPLES, by default half of them."""
-    return max(1, round(n * _TIMES))
+def examples(n: int, long: int = 0) -> int:
+    """Number of random examples of a test: ``n`` times $SPLITJOIN_TEST_EXAMPLES, by default half of them; at least
+    ``long`` in `make test-long`.
+    """
+    return max(1, round(n * _TIMES), long if _TIMES >= _LONG else 0)
 
 
 def at_length(*values: Any) -> Any:

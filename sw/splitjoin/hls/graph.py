@@ -29,6 +29,8 @@ __all__ = ["Builder", "Graph", "Node", "build_graph", "width_of"]
 Place = tuple[str, int]
 #: Bits of additions up to which a product with a constant is made of them, and not of a multiplier.
 _SUMS = 96
+#: Bits of a factor beyond those of a multiplier for which another multiplier does not pay.
+_FEW = 2
 #: Operators of comparisons, and what they are with exchanged operands.
 _COMPARED = {"=": ("=", False), "<>": ("=", True), "<": ("<", False), ">=": ("<", True)}
 
@@ -351,14 +353,27 @@ class Builder:
         half, other = FACTOR - 1, b if wide == a else a
         high, low = self._shift(wide, -half), self._bits(wide, half)
         if a == b:  # a square needs three products in place of four
-            parts = [(self._times(high, high), 2 * half), (self._times(high, low), half + 1),
+            parts = [(self._by_bits(high, high), 2 * half), (self._by_bits(high, low), half + 1),
                      (self._times(low, low), 0)]
         else:
-            parts = [(self._times(high, other), half), (self._times(low, other), 0)]
+            parts = [(self._by_bits(high, other), half), (self._times(low, other), 0)]
         terms = [self._shift(n, places) for n, places in parts]
         total = reduce(self._plus, terms)
         x, y = self.nodes[a], self.nodes[b]
         ends = [p * q for p, q in product((x.low, x.high), (y.low, y.high))]
+        return self.fit(total, 0 if a == b and min(ends) < 0 else min(ends), max(ends))
+
+    def _by_bits(self, a: int, b: int) -> int:
+        """The product of ``a`` and ``b``: of few bits ``a``, without a multiplier."""
+        node, total = self.nodes[a], self._constant(0)
+        if node.width > _FEW:
+            return self._times(a, b)
+        for n in range(node.width):
+            bit = self._bits(self._shift(a, -n), 1)
+            term = self._choose(bit, self._shift(b, n), self._constant(0))
+            negative = node.low < 0 and n == node.width - 1  # the sign
+            total = self._minus(total, term) if negative else self._plus(total, term)
+        ends = [p * q for p, q in product((node.low, node.high), (self.nodes[b].low, self.nodes[b].high))]
         return self.fit(total, 0 if a == b and min(ends) < 0 else min(ends), max(ends))
 
     def _plus(self, a: int, b: int) -> int:

@@ -228,7 +228,7 @@ def test_other_simulators_and_the_mapped_netlist_give_the_same(simulator: Any, m
                      environment={"SPLITJOIN_CASE": json.dumps(expected)}) == len(MATRIX)
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30, long=1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(aggregate=random_aggregates(), shape=st.sampled_from(sorted(_SHAPES)), seed=st.integers(0, 10**6),
        clock=st.sampled_from([None, 100.0, 160.0, 220.0]), stalled=st.booleans())
 def test_random_classes_fold_in_order(aggregate: RandomAggregate, shape: str, seed: int, clock: float | None,

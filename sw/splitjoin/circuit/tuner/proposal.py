@@ -83,6 +83,7 @@ class Proposal:
         misses: Requirement that is missed → the factor by which it is.
         binding: The resource that limits the design, in words; empty if the requirements are met.
         sample: The figures of a sample of the data, None if none was given.
+        verified: True if the host verifies what a formula could decide in the cores.
     """
 
     board: str
@@ -95,6 +96,7 @@ class Proposal:
     misses: dict[str, float]
     binding: str
     sample: SampleFigures | None = None
+    verified: bool = False
 
     @property
     def kind(self) -> str:
@@ -133,7 +135,8 @@ class Proposal:
         """The options of `splitjoin.circuit.driver.CircuitDevice` and the command line for this design."""
         built = ((found.name, getattr(self.design.config, found.name)) for found, _ in offered(BuildParameters))
         off = ("queue", 0), ("architecture", "splitjoin")
-        return {name: value for name, value in built if value is not False and (name, value) not in off}
+        verify = {"verify": "host"} if self.verified else {}
+        return {name: value for name, value in built if value is not False and (name, value) not in off} | verify
 
     @property
     def tuples_per_s(self) -> float:
@@ -169,6 +172,13 @@ class Proposal:
                         f"RAMs of 18 Kbit")
         by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
         yield "cores", f"{config.cores} of kind {self.kind}{by}: {self.kind_reason}"
+        if self.verified:
+            yield "verified", (f"on the host: formulas in the cores fit worse, although {load.matches:.3g} candidates "
+                               f"a tuple leave the circuit")
+        elif config.formula is not None:
+            pairs = config.lanes * config.probes
+            yield "verified", (f"in the cores, by {pairs} {plural(pairs, 'formula')} a region: only pairs of the "
+                               "answer leave")
         for kind, other in self.others.items():
             yield "instead", f"{kind}: {_other(other)}"
         for kind, why in self.refused.items():

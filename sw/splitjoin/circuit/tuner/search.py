@@ -18,7 +18,7 @@ from .core_kinds import CORE_SPEEDS
 from .speed import cycles_a_tuple, input_cycles, latency_cycles
 from .workload import BURST, Workload
 
-__all__ = ["FULL", "QUEUED", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
+__all__ = ["FULL", "QUEUED", "Bases", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
 
 #: Shares of an FPGA's resources that a design may take: the fullest routed circuits took 51 % of the LUT4 or 53 % of
 #: the flip-flops of their FPGA; one with 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
@@ -120,14 +120,17 @@ class SearchResult:
     wanted: DesignPoint | None
 
 
-def search(bases: Mapping[str, Configuration], fpga: Fpga, load: Workload,
-           requirements: Requirements) -> tuple[SearchResult, dict[str, SearchResult]]:
-    """The outcome for all kinds of core together, and of each; ``bases``: kind → a configuration of it.
+#: Kind of core → a configuration of it, and its workload.
+Bases = Mapping[str, tuple[Configuration, Workload]]
+
+
+def search(bases: Bases, fpga: Fpga, requirements: Requirements) -> tuple[SearchResult, dict[str, SearchResult]]:
+    """The outcome for all kinds of core together, and of each.
 
     Without a required rate, the best design is the fastest, to within a percent. With one, and among equally fast
     designs, it is the one that uses the smallest share of its scarcest resource.
     """
-    designs = {kind: list(_designs(base, fpga, load, requirements)) for kind, base in bases.items()}
+    designs = {kind: list(_designs(base, fpga, load, requirements)) for kind, (base, load) in bases.items()}
     return (_chosen([d for some in designs.values() for d in some], requirements),
             {kind: _chosen(some, requirements) for kind, some in designs.items()})
 
@@ -144,13 +147,13 @@ def _chosen(designs: list[DesignPoint], requirements: Requirements) -> SearchRes
     return SearchResult(near, min(meeting if near or meeting else designs, key=_scarcest, default=None))
 
 
-def window_that_fits(bases: Mapping[str, Configuration], fpga: Fpga, load: Workload) -> int | None:
-    """The largest power of two of tuples in a window, below that of ``load``, for which some design fits."""
+def window_that_fits(bases: Bases, fpga: Fpga) -> int | None:
+    """The largest power of two of tuples in a window, below that of the workloads, for which some design fits."""
     def fits(power: int) -> bool:
-        smaller = replace(load, r=min(load.r, 1 << power), s=min(load.s, 1 << power))
-        return any(d.fits for base in bases.values() for d in _designs(base, fpga, smaller, Requirements()))
+        return any(d.fits for base, load in bases.values() for d in _designs(base, fpga, replace(
+            load, r=min(load.r, 1 << power), s=min(load.s, 1 << power)), Requirements()))
 
-    powers = range((load.tuples - 1).bit_length())
+    powers = range((max(load.tuples for _, load in bases.values()) - 1).bit_length())
     found = bisect_left(powers, True, key=lambda power: not fits(power))
     return 1 << found - 1 if found else None
 

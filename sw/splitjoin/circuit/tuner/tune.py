@@ -27,6 +27,10 @@ __all__ = ["SELECTIVITY", "tune"]
 
 #: Default share of pairs that meet an index's tests: that of the papers' band benchmark.
 SELECTIVITY = 1 / 250_000
+#: What follows the name of a kind of core whose candidates the host verifies, where a formula could decide them.
+_VERIFIED = ", verified on the host"
+#: So many times the rate is worth the host's work.
+_FASTER = 2.0
 
 
 def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, latency: float | None = None,
@@ -76,25 +80,43 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
             matches, selectivity = measured.matches(*windows), measured.selectivity
         arrival = arrival or measured.arrival
     load = _load(query, plan, windows, matches, selectivity, arrival or "alternating")
-    bases, refused = _bases(query, core, tables is True, lanes, probes)
+    built, refused = _bases(query, core, tables is True, lanes, probes)
+    bases = {kind: (base, load) for kind, base in built.items()}
     # Raises for queries that no circuit can run.
-    settings(query, replace(next(iter(bases.values())), cores=1024), verified=plan.residual is not None)
+    settings(query, replace(next(iter(built.values())), cores=1024), verified=plan.residual is not None)
     requirements = Requirements(rate, latency, cores, lanes, probes, queue, tables)
-    found, each = search(bases, fpga, load, requirements)
+    found, each = search(bases, fpga, requirements)
+    if any(base.formula is not None for base in built.values()):
+        on_host, _ = _bases(query, core, tables is True, lanes, probes, verify="host")
+        bases |= {f"{kind}{_VERIFIED}": (base, _with_candidates(base, load)) for kind, base in on_host.items()}
+        all_, each = search(bases, fpga, requirements)
+        if found.best is None or (all_.best is not None and (
+                bool(found.best.misses(requirements)) > bool(all_.best.misses(requirements))
+                or (rate is None and all_.best.rate > _FASTER * found.best.rate))):
+            found = all_
     if found.best is None:
-        most = window_that_fits(bases, fpga, load)
+        most = window_that_fits(bases, fpga)
         smaller = "" if most is None else f" ({most:,} tuples fit)"
         raise CapacityError(f"no circuit for windows of {load.tuples:,} tuples fits {board}; "
                             f"{binding_text(found.wanted, requirements)}; use a smaller window{smaller}, a larger "
                             f"board or device='cpu'")
     misses = found.best.misses(requirements)
-    others = {kind: other.best for kind, other in each.items() if kind != found.best.config.core}
+    chosen = next(kind for kind, other in each.items() if other.best == found.best)
+    others = {kind: other.best for kind, other in each.items() if kind != chosen}
     binding = binding_text(found.wanted, requirements, found.best) if misses else ""
-    return Proposal(board, fpga, found.best, others, refused, assumed, requirements, misses, binding, measured)
+    return Proposal(board, fpga, found.best, others, refused, assumed, requirements, misses, binding, measured,
+                    verified=chosen.endswith(_VERIFIED))
 
 
-def _bases(query: Query, core: str, tables: bool, lanes: int | None, probes: int | None,
-           ) -> tuple[dict[str, Configuration], dict[str, str]]:
+def _with_candidates(base: Configuration, load: Workload) -> Workload:
+    """``load`` where all candidates leave a circuit like ``base``: those of its index, or every tuple of the window, as
+    nobody knows how many meet the other tests.
+    """
+    return replace(load, matches=max(load.matches, (load.selectivity if base.index else 1.0) * load.tuples))
+
+
+def _bases(query: Query, core: str, tables: bool, lanes: int | None, probes: int | None, *,
+           verify: str = "auto") -> tuple[dict[str, Configuration], dict[str, str]]:
     """Kind → a configuration with such cores, for the kinds to choose from; and for the others, kind → reason why not.
     ``tables``: the cores must have tables. ``lanes``, ``probes``: those that the user demands. Raises
     `UnsupportedError` if there is no kind to choose from.
@@ -104,7 +126,7 @@ def _bases(query: Query, core: str, tables: bool, lanes: int | None, probes: int
         if core not in ("auto", kind):
             continue
         try:
-            parameters = CircuitParameters(capacity=65536, core=kind, tables=tables)
+            parameters = CircuitParameters(capacity=65536, core=kind, tables=tables, verify=verify)
             base = configure(query, plan_for(query, parameters), parameters)
             if not base.index and (reason := too_large(replace(base, lanes=lanes or 1, probes=probes or 1))):
                 raise UnsupportedError(reason)

@@ -39,6 +39,20 @@ def query(window: str | dict[str, str] = "ROWS 4096", on: str = BAND, **options:
     return Query.make(R, S, on=on, window=window, **options)
 
 
+def test_the_host_verifies_what_the_fpga_has_no_room_for() -> None:
+    on, board = "r.n % s.n = 1 AND r.x = s.a", "ulx3s_12f"
+    large = tune(query("ROWS 256", on), board=board, core="hash")
+    assert large.verified and large.options["verify"] == "host" and large.others["hash"] is None
+    assert "\nverified    on the host: formulas in the cores fit worse, although 0.00102 candidates" in str(large)
+    device = PysimDevice(**large.options)  # type: ignore[arg-type]  # options of any type
+    assert device.plan(query("ROWS 256", on)).formula is None
+    small = tune(query("ROWS 256", on), core="hash")
+    assert not small.verified and small.design.config.formula is not None and "verify" not in small.options
+    assert small.others["hash, verified on the host"] is not None
+    # Where nothing is tested, every pair would leave.
+    assert not tune(query("ROWS 256", "r.x * s.a + r.x > s.a * 5"), board=board).verified
+
+
 def test_the_fastest_circuit_fits() -> None:
     found = tune(query(), core="scan")
     assert found.met
