@@ -83,9 +83,9 @@ def main() -> None:
             *_, decided = measure(interval_for(answer, kind, r, s), kind, r, s)
             shape: dict[str, Any] = {"condition": CONDITIONS[name], "core": kind}
             out.add("answer", answer, "pairs", shape, _HOW)
-            out.add(f"{kind}_pairs", left - answer, "pairs", shape, f"{_HOW}; pairs that leave, not of the answer")
-            out.add(f"{kind}_cycles", cycles, "cycles a tuple", shape, _HOW)
-            out.add(f"{kind}_ratio", cycles / decided, "", shape,
+            out.add("other_pairs", left - answer, "pairs", shape, f"{_HOW}; pairs that leave, not of the answer")
+            out.add("cycles", cycles, "cycles a tuple", shape, _HOW)
+            out.add("ratio", cycles / decided, "", shape,
                     f"{_HOW}; cycles beside those of an interval test that is true for as many pairs")
     out.keep_others()
     print(out.write())

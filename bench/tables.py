@@ -24,9 +24,9 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
     "synthesis.md": ("circuits", {"ecp5_lut4_per_comparison": "LUT4 a comparison", "ecp5_ff_per_comparison":
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
-    "circuits.md": ("formulas", {f"{kind}_{metric}": f"{kind}{text}" for metric, text in (
-        ("pairs", ": other pairs"), ("cycles", ": cycles a tuple"), ("ratio", ": beside an interval test"))
-        for kind in ("scan", "hash", "bucket")}, {"condition": "condition"}, {}),
+    "circuits.md": ("formulas", {"answer": "pairs of the answer", "other_pairs": "other pairs that leave",
+                                 "cycles": "cycles a tuple", "ratio": "beside an interval test"},
+                    {"condition": "condition", "core": "core"}, {}),
     "cost.md": ("fold_units", {"ecp5_lut4": "LUT4 (predicted)", "stages": "stages at 100 MHz"},
                 {"aggregate": "aggregate", "program": "unit"}, {"shown": True}),
     "hls.md": ("hls", {"ecp5_lut4": "LUT4 (predicted)", "ecp5_lut4_by_hand": "LUT4 by hand",
@@ -110,7 +110,7 @@ def between(page: Path, *texts: str) -> str:
 def cell(value: Any) -> str:
     """A value, for a cell of a table: four digits of a fraction, all of a whole number."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else (
-        f"{value:,.4g}" if isinstance(value, float) else str(value))
+        f"{value:,.4g}" if isinstance(value, float) else str(value).replace("|", "\\|"))
 
 
 def main() -> None:
