@@ -320,14 +320,3 @@ def _operands(e: Expr) -> Iterator[Expr]:
 
 def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
     return new if e == old else rebuilt(e, [_replaced(c, old, new) for c in e.children])
-
-
-def _as_case(e: ir.Extreme) -> ir.Case:
-    """``least(a, b, …)`` as CASE WHEN b IS NULL OR a <= b THEN a ELSE b END, from the left."""
-    op: CmpOp = "<=" if e.kind == "least" else ">="
-    best = e.args[0]
-    for other in e.args[1:]:
-        first = ir.Or(BOOL, (ir.IsNull(BOOL, other), Cmp(BOOL, op, best, other)))
-        best = ir.Case(e.type, (first,), (best,), other)
-    assert isinstance(best, ir.Case)
-    return best
