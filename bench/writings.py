@@ -1,13 +1,17 @@
 """Equivalent writings of conditions over whole tables: CPU time and candidates of each. Run: python -m bench.writings
 
 The writings of a condition take turns, on one thread; beside each, both tables as int32, and an inner join also with
-the tables swapped.
+the tables swapped. Conditions of times and of keys that may be NULL are written as they are alone. The window join is
+the mean of two prices of all quotes of a trade's symbol within a second, by 1 / 50 of the rows of QuestDB's published
+benchmark: 10⁶ trades, 3·10⁶ quotes, 1,000 symbols by Zipf's law.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,7 @@ import pyarrow as pa
 import splitjoin
 from bench.record import Recorder, options_of
 
-__all__ = ["WRITINGS", "forms", "intervals"]
+__all__ = ["SPELLINGS", "WRITINGS", "forms", "intervals", "window_joins"]
 
 #: Condition → its writings: as an equality or two inequalities, as BETWEEN or comparisons, with keys folded by hand,
 #: and with a bound that others imply.
@@ -36,7 +40,19 @@ WRITINGS: dict[str, tuple[str, ...]] = {
     "one inequality": ("r.st > s.st + :far", "s.st + :far < r.st", "r.st - s.st > :far",
                        "r.st - :far > s.st AND r.st > s.st"),
 }
+#: The same of times `t`, in seconds apart, and of keys `k` that may be NULL.
+SPELLINGS: dict[str, tuple[str, ...]] = {
+    "seconds apart": (
+        "r.t - s.t BETWEEN INTERVAL 0 SECONDS AND INTERVAL 5 SECONDS", "epoch(r.t - s.t) BETWEEN 0 AND 5",
+        "epoch(r.t) - epoch(s.t) BETWEEN 0 AND 5", "date_diff('millisecond', s.t, r.t) BETWEEN 0 AND 5000",
+        "epoch_ms(r.t) - epoch_ms(s.t) BETWEEN 0 AND 5000", "r.t BETWEEN s.t AND s.t + INTERVAL 5 SECONDS"),
+    "equal or both NULL": (
+        "coalesce(r.k, -1) = coalesce(s.k, -1) AND r.st = s.st", "r.k IS NOT DISTINCT FROM s.k AND r.st = s.st",
+        "(r.k = s.k OR (r.k IS NULL AND s.k IS NULL)) AND r.st = s.st"),
+}
 HOWS = ("inner", "left", "semi")
+_MEANS = {"n": "count(s.bid)", "bid": "avg(s.bid)", "ask": "avg(s.ask)"}
+_SECOND = "s.ts BETWEEN r.ts - INTERVAL 1 SECOND AND r.ts + INTERVAL 1 SECOND"
 
 
 def intervals(seed: int, n: int) -> pa.Table:
@@ -60,28 +76,75 @@ def forms(condition: str, how: str, n: int) -> dict[str, tuple[pa.Table, pa.Tabl
     return found
 
 
+def spelled(condition: str, n: int) -> dict[str, tuple[pa.Table, pa.Table, str]]:
+    """As `forms`, of `SPELLINGS`."""
+    made = []
+    for seed in (3, 4):
+        table = intervals(seed, n)
+        keys = np.random.default_rng(seed).integers(0, n, n)
+        made.append(table.append_column("k", pa.array(keys, mask=keys % 10 == 0)).append_column(
+            "t", pa.array(table["st"].to_numpy() * 200, pa.timestamp("ms"))))
+    return {f"{number}": (*made, text) for number, text in enumerate(SPELLINGS[condition])}
+
+
+def window_joins(n: int) -> dict[str, Callable[[], Any]]:
+    """The writings of a window join of ``n`` trades with 3 ``n`` quotes."""
+    rng, tables = np.random.default_rng(5), []
+    weights = 1 / np.arange(1, 1001)
+    for rows, prices in ((n, ["price"]), (3 * n, ["bid", "ask"])):
+        at = np.sort(rng.integers(0, 126 * n, rows))  # a second is 10⁶ of 126·10⁶ microseconds for 10⁶ trades
+        tables.append(pa.table({"ts": pa.array(at, pa.timestamp("us")), "sym": rng.choice(1000, rows, p=weights /
+                                weights.sum()), **{name: rng.random(rows).round(4) for name in prices}}))
+    joined = partial(splitjoin.join, *tables, how="left", aggregate=_MEANS, threads=1)
+    text = ("SELECT r.*, count(s.bid) AS n, avg(s.bid) AS bid, avg(s.ask) AS ask FROM r LEFT JOIN s "
+            f"ON r.sym = s.sym AND {_SECOND} GROUP BY r")
+    return {
+        "window": partial(joined, on="r.sym = s.sym", window="RANGE 1 SECOND", time="ts"),
+        "window, redundant": partial(joined, on="r.sym = s.sym AND s.ts >= r.ts - INTERVAL 1 SECOND",
+                                     window="RANGE 1 SECOND", time="ts"),
+        "BETWEEN": partial(joined, on=f"r.sym = s.sym AND {_SECOND}"),
+        "difference": partial(joined, on="abs(epoch(r.ts - s.ts)) <= 1 AND s.sym = r.sym"),
+        "GROUP BY": partial(splitjoin.sql, text, r=tables[0], s=tables[1], threads=1),
+    }
+
+
 def main() -> None:
     """All figures."""
-    options = options_of(__doc__ or "").parse_args()
+    parser = options_of(__doc__ or "")
+    parser.add_argument("--only", help="measure conditions whose names hold this, and keep the others' figures")
+    options = parser.parse_args()
     rows, turns = (20_000, 2) if options.quick else (100_000, 4)
     out = Recorder("writings", quick=options.quick)
     how_measured = f"the least of {turns} turns after a first one, one thread, loops compiled before"
-    for condition in WRITINGS:
+    chosen = [name for name in (*WRITINGS, *SPELLINGS, "window join") if (options.only or "") in name]
+    out.keep(lambda row: row["config"]["condition"] not in chosen)
+
+    def measured(calls: dict[str, Callable[[], Any]], config: dict[str, Any]) -> dict[str, Any]:
+        took: dict[str, list[float]] = {}
+        found = dict[str, Any]()
+        for _ in range(1 + turns):
+            for name, call in calls.items():
+                begin = time.process_time()
+                found[name] = call()
+                took.setdefault(name, []).append(time.process_time() - begin)
+        least = sorted(min(seconds[1:]) for seconds in took.values())
+        for metric, value in (("writing_seconds_least", least[0]), ("writing_seconds_most", least[-1])):
+            out.add(metric, value, "s", config, how_measured)
+        return found
+
+    for condition in chosen:
+        if condition == "window join":
+            trades = 100_000 if options.quick else 1_000_000
+            calls = window_joins(trades)
+            measured(calls, {"condition": condition, "how": "left", "rows": trades, "writings": len(calls)})
+            continue
         for how in HOWS:
-            took: dict[str, list[float]] = {}
-            tried: dict[str, Any] = {}
-            joins = forms(condition, how, rows)
-            for _ in range(1 + turns):
-                for name, (r, s, on) in joins.items():
-                    begin = time.process_time()
-                    found = splitjoin.join(r, s, on=on, how=how, threads=1)
-                    took.setdefault(name, []).append(time.process_time() - begin)
-                    tried[name] = found.counters["candidates"]
-            least = sorted(min(seconds[1:]) for seconds in took.values())
+            joins = forms(condition, how, rows) if condition in WRITINGS else spelled(condition, rows)
             config = {"condition": condition, "how": how, "rows": rows, "writings": len(joins)}
-            for metric, value in (("writing_seconds_least", least[0]), ("writing_seconds_most", least[-1])):
-                out.add(metric, value, "s", config, how_measured)
-            out.add("writing_candidates_ratio", max(tried.values()) / max(1, min(tried.values())), "times", config,
+            found = measured({name: partial(splitjoin.join, r, s, on=on, how=how, threads=1)
+                              for name, (r, s, on) in joins.items()}, config)
+            tried = [result.counters["candidates"] for result in found.values()]
+            out.add("writing_candidates_ratio", max(tried) / max(1, min(tried)), "times", config,
                     "candidates of the writing with the most over those of the one with the fewest")
     print(out.write())
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ _TIMES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.
 
 def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, on: Predicate = "TRUE",
             tolerance: Tolerance | None = None, name: str = "offset",
-            suffixes: Sequence[str | None] | None = None, select: Selected | None = None) -> pa.Table:
+            suffixes: Sequence[str | None] | None = None, select: Selected | None = None,
+            others: Mapping[str, Rows] | None = None) -> pa.Table:
     """Each row of ``r`` at each of the ``offsets``, with the row of ``s`` as it was at that time: the last one that
     satisfies the condition and is not later than the time of ``r`` plus the offset.
 
@@ -44,11 +46,13 @@ def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, o
         suffixes: As `splitjoin.join` takes them.
         select: The columns of the result, as `splitjoin.join` takes them, such as ``["sym", "offset", "bid"]``: fewer
             take less time.
+        others: More tables by their names, each joined as ``s`` is, with the same condition and time.
 
     Returns:
         A row for each row of ``r`` and each offset, in this order: the columns of ``r``, the offset (a duration, or a
         number where times are numbers), and the columns of ``s``, NULL where it has no such row; or those of
-        ``select``.
+        ``select``. Behind them stand those of ``others``, with ``_`` and the table's name where r, s or a
+        table before has the name, too.
 
     Raises:
         SplitJoinError: If an offset is no whole number of the time's unit, a time plus its offset does not fit the
@@ -93,9 +97,20 @@ def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, o
         at += "'"
     rows = rows.append_column(name, shown).append_column(
         at, when if pa.types.is_integer(column.type) or is_float else when.cast(column.type))
-    found = join(rows, right, on=on, time=(at, times.s), how="asof_left", order="left", sort=True, tolerance=tolerance,
-                 suffixes=suffixes, select=select)
-    return found.table if select is not None else found.table.drop_columns([at])
+    joined = partial(join, on=on, time=(at, times.s), how="asof_left", order="left", sort=True, tolerance=tolerance)
+    found = joined(rows, right, suffixes=suffixes, select=select).table
+    found = found if select is not None else found.drop_columns([at])
+    for label, other in (others or {}).items():
+        table = as_table(other, label)
+        theirs = joined(rows, table, select=[f"s.{column}" for column in table.column_names]).table
+        for column, values in zip(table.column_names, theirs.columns, strict=True):
+            taken = column in names or column in found.column_names
+            found = found.append_column(f"{column}_{label}" if taken else column, values)
+    twice = [column for column in found.column_names if found.column_names.count(column) > 1]
+    if twice:
+        raise SchemaError(f"columns of a horizon join must have names of their own, but {twice[0]!r} would occur more "
+                          f"than once; rename it in one of the tables")
+    return found
 
 
 def _step(offset: Any, time: pa.DataType, column: str) -> int | float:

@@ -93,3 +93,23 @@ def test_an_empty_list_of_times_has_the_other_table_s_type() -> None:
 def test_what_cannot_be_is_refused(table: Any, more: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         splitjoin.horizon(table, table, time="ts", **more)
+
+
+def test_several_tables_in_one_call_and_in_sql() -> None:
+    r = pa.table({"ts": [1, 4, 9], "k": ["a", "b", "a"], "price": [10, 20, 30]})
+    s = pa.table({"ts": [0, 3, 5, 8], "k": ["a", "b", "a", "b"], "bid": [1, 2, 3, 4]})
+    news = pa.table({"ts": [2, 6], "k": ["a", "b"], "text": ["x", "y"]})
+    options: dict[str, Any] = {"offsets": [-3, 0, 3], "time": "ts", "on": "r.k = s.k"}
+    found = splitjoin.horizon(r, s, others={"news": news, "again": s}, **options)
+    first, second = (splitjoin.horizon(r, one, **options) for one in (s, news))
+    assert found.select(first.column_names).equals(first)
+    assert found["text"].equals(second["text"])
+    assert found["bid_again"].equals(first["bid"])
+    assert found["ts_news"].equals(second["ts_s"])
+    text = ("SELECT price, h.off, bid, text FROM r CROSS JOIN (VALUES (-3), (0), (3)) h(off) "
+            "ASOF LEFT JOIN s ON r.k = s.k AND r.ts + h.off >= s.ts "
+            "ASOF LEFT JOIN news n ON r.k = n.k AND r.ts + h.off >= n.ts ORDER BY price, h.off")
+    in_sql = splitjoin.sql(text, r=r, s=s, news=news).to_pydict()
+    assert list(in_sql.values()) == [found[name].to_pylist() for name in ("price", "offset", "bid", "text")]
+    with pytest.raises(SchemaError, match="'ts_news' would occur more than once"):
+        splitjoin.horizon(r.append_column("ts_news", r["k"]), s, others={"news": news}, **options)
