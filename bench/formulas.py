@@ -42,7 +42,7 @@ def query_of(on: str) -> splitjoin.Query:
 
 def measure(on: str, kind: str, r: pa.Table, s: pa.Table) -> tuple[int, int, float]:
     """Pairs that leave the circuit, those of the answer, and cycles a tuple, from full windows on."""
-    device = SimDevice(probes=4, capacity=WINDOW, core=kind)
+    device = SimDevice(probes=4 if kind == "scan" else 1, capacity=WINDOW, core=kind)
     parts = [Arrivals(np.arange(2 * n, dtype=np.uint8) % 2, None, r.slice(at, n), s.slice(at, n))
              for at, n in ((0, WINDOW), (WINDOW, COUNT))]
     with device.open(query_of(on + BESIDE[kind])) as session:
