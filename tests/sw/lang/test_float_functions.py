@@ -8,6 +8,7 @@ import re
 from decimal import Decimal
 
 import numpy as np
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -55,6 +56,8 @@ def test_functions_of_numbers(function: str, type_: pa.DataType) -> None:
 @pytest.mark.parametrize("type_", [pa.float64(), pa.float32(), pa.decimal128(9, 2), pa.int32()])
 @pytest.mark.parametrize("places", [-22, -2, -1, 1, 2, 5, 22])
 def test_decimal_places(places: int, type_: pa.DataType) -> None:
+    if pa.types.is_floating(type_) and duckdb.__version__ > "2.0.0":
+        pytest.skip("from 2.0.1 on, DuckDB rounds the float itself (docs/language.md)")
     floats = [*SPECIAL, 2.675, 1.005, 1e308, 1.7e308, 12.345, -935.05, 2.5e22, 123456.789, None]
     given_ = pa.array(floats).cast(type_, safe=False) if pa.types.is_floating(type_) else (
         # DuckDB makes 0 of all of them, also of NULL, where no digit is kept.
