@@ -7,8 +7,8 @@ import math
 import re
 from decimal import Decimal
 
-import numpy as np
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
