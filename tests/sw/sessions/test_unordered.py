@@ -106,16 +106,3 @@ def test_a_stream_far_ahead_in_many_slices(how: str, limit: int | None) -> None:
         found += session.flush().to_pylist()
     expected = splitjoin.join(r, s, on="abs(r.x - s.a) <= 1", window=("RANGE 4", "RANGE 7"), time="ts", how=how)
     assert sorted(map(repr, found)) == sorted(map(repr, expected.to_pylist()))
-
-
-def test_a_source_that_is_added_behind_a_snapshot_is_late_by_what_its_stream_has_passed() -> None:
-    def opened() -> splitjoin.StreamJoin:
-        return splitjoin.open(query("inner"), "golden", lateness=0)
-
-    with opened() as session, opened() as restored:
-        session.push_r(pa.table({"ts": [10], "x": [0], "id": [0]}, schema=R))
-        session.push_s(pa.table({"ts": [10], "a": [0], "jd": [0]}, schema=S))
-        restored.restore(session.snapshot())
-        for one in session, restored:
-            one.source("s").push(pa.table({"ts": [7], "a": [0], "jd": [1]}, schema=S))
-            assert one.late_s()["jd"].to_pylist() == [1]

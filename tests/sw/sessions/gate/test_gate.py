@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, strategies as st
 
+import splitjoin
 from splitjoin import InputError, SchemaError, WindowError
 from splitjoin.sessions.gate import ScaleGate
 
@@ -350,3 +351,19 @@ def test_wrong_lateness(type_: pa.DataType, lateness: int | str, reason: str) ->
 def test_lateness_must_be_a_number_or_a_text() -> None:
     refused(WindowError, "lateness must be a whole number, a text such as '5 SECONDS' or a timedelta, not 1.5",
             lambda: ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=1.5))  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_source_that_is_added_behind_a_snapshot_is_late_by_what_its_stream_has_passed() -> None:
+    r, s = (pa.schema([("ts", pa.int64()), (name, pa.int32())]) for name in "xa")
+    query = splitjoin.query(r, s, on="r.x = s.a", window="RANGE 4", time="ts", order="none")
+
+    def opened() -> splitjoin.StreamJoin:
+        return splitjoin.open(query, "golden", lateness=0)
+
+    with opened() as session, opened() as restored:
+        session.push_r(pa.table({"ts": [10], "x": [0]}, schema=r))
+        session.push_s(pa.table({"ts": [10], "a": [0]}, schema=s))
+        restored.restore(session.snapshot())
+        for one in session, restored:
+            one.source("s").push(pa.table({"ts": [7], "a": [1]}, schema=s))
+            assert one.late_s()["a"].to_pylist() == [1]
