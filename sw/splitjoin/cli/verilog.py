@@ -15,7 +15,9 @@ from splitjoin.base.progress import tell
 from splitjoin.base.svg import themed
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
 from splitjoin.circuit.export.diagram import diagram
+from splitjoin.circuit.export.header import wire_header
 from splitjoin.circuit.export.helpers import wire_helpers
+from splitjoin.circuit.export.rows import described_rows
 from splitjoin.circuit.export.testbench import testbench_files
 from splitjoin.circuit.export.vectors import random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters
@@ -54,8 +56,8 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
                             "AXI4-Lite (%(default)s)")
     group.add_argument("--testbench", choices=_TESTBENCHES,
                        help="also write a testbench that checks itself against the golden model on random tuples, a "
-                            "Makefile that runs it with Verilator or Icarus Verilog, and NAME_wire.py, which packs "
-                            "and unpacks records")
+                            "Makefile that runs it with Verilator or Icarus Verilog, and NAME_wire.py and NAME_wire.h, "
+                            "which pack rows into records and unpack items")
     group.add_argument("--testbench-tuples", type=int, metavar="N", default=200,
                        help="tuples of each stream in the testbench (%(default)s)")
     group.add_argument("--hide-condition", action="store_true",
@@ -104,7 +106,8 @@ def write_circuit(args: argparse.Namespace) -> None:
             row["of"] = _HIDDEN
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
-        given = vectors(query, circuit, random_arrivals(query, args.testbench_tuples, _SEED))
+        sample = random_arrivals(query, args.testbench_tuples, _SEED)
+        given = vectors(query, circuit, sample)
     if config.cores >= _MANY_CORES:
         tell(f"the circuit of {config.cores} cores takes about {config.cores // _CORES_A_SECOND} s")
     texts = {f"{name}.v": to_verilog(config, name)} | ({f"{top}.v": to_axi_verilog(config, name)} if axi else {})
@@ -120,7 +123,8 @@ def write_circuit(args: argparse.Namespace) -> None:
     contents[f"{name}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     if given is not None:
         contents |= testbench_files(args.testbench, config, given, list(texts), top, axi=axi)
-        contents[f"{name}_wire.py"] = wire_helpers(config)
+        rows = "the condition is not shown" if args.hide_condition else described_rows(query, circuit, sample)
+        contents |= {f"{name}_wire.py": wire_helpers(config, rows), f"{name}_wire.h": wire_header(config, rows, name)}
     if axi:
         bench = "testbench.v" if args.testbench == "verilog" else None
         contents[f"{top}.core"] = fusesoc_core(top, list(texts), f"{name}.vlt", bench)

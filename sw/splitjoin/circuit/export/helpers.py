@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import pprint
+from dataclasses import asdict
 
 from ..axi import AxiShape
 from ..registers import REGISTERS
 from ..wire import NO_ITEM, Configuration, ItemKind, Op
+from .rows import RowFields, Term
 
 __all__ = ["wire_helpers"]
 
 _HELPERS = '''\
-"""Packs input records and unpacks result items of the circuit {abi}; needs nothing but Python.
+"""Packs rows and input records, and unpacks result items of the circuit {abi}; needs nothing but Python.
 
 Fields are (name, bits), from bit 0 on. Numbers go on the wire least significant byte first.
 """
+
+import datetime
+import struct
+from fractions import Fraction
 
 RECORD_BYTES, ITEM_BYTES = {record_bytes}, {item_bytes}  # of a beat of AXI4-Stream
 FIELDS = {fields}
@@ -115,9 +121,143 @@ def unpack_states(items):
     return states
 '''
 
+#: Row functions: what a row's columns must be, and the values of the fields by it.
+_ROWS = '''
 
-def wire_helpers(config: Configuration) -> str:
-    """The text of ``splitjoin_wire.py``, a module without dependencies for the records and items of ``config``."""
+COLUMNS = {columns}
+_TICKS = {{"day": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1, "ns": Fraction(1, 1_000)}}  # in microseconds
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def _values(side, row):
+    return {{name: _value(f"{{side}}.{{name}}", column, row, name) for name, column in COLUMNS[side].items()}}
+
+
+def _value(said, column, row, name):
+    if name not in row:
+        raise ValueError(f"a row must have the column {{said}}, but has {{sorted(row)}}")
+    value = row[name]
+    if value is None:
+        if column["null"]:
+            return None
+        raise ValueError(f"{{said}} must not be NULL")
+    must = f"{{said}} must be of type {{column['type']}}"
+    try:
+        if column["bits"]:
+            return struct.unpack(*_float(column["bits"], value))[0]
+        number = Fraction(_whole(column, value)) * column["scale"]
+    except (TypeError, ValueError, OverflowError, struct.error) as error:
+        raise ValueError(f"{{must}}, not {{value!r}}: {{error}}") from None
+    if number.denominator != 1 or not column["low"] <= number <= column["high"]:
+        low, high, scale = column["low"], column["high"], column["scale"]
+        of = "" if scale == 1 else f" / {{scale}}"
+        raise ValueError(f"{{must}}, a whole number from {{low}} to {{high}}{{of}}, not {{value!r}}")
+    return int(number)
+
+
+def _whole(column, value):
+    """A number, or the ticks of a time since 1970, in UTC if it has a zone; numbers are ticks already."""
+    if column["unit"] and isinstance(value, datetime.date):
+        if isinstance(value, datetime.datetime):
+            if column["zoned"] != (value.tzinfo is not None):
+                raise ValueError(f"it must have {{'a' if column['zoned'] else 'no'}} time zone")
+            value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None) if column["zoned"] else value
+        else:
+            value = datetime.datetime(value.year, value.month, value.day)
+        value -= _EPOCH
+    if column["unit"] and isinstance(value, datetime.timedelta):
+        return Fraction(value // datetime.timedelta(microseconds=1)) / _TICKS[column["unit"]]
+    if isinstance(value, str):
+        raise TypeError("it is a text")
+    return value
+
+
+def _float(bits, value):
+    form = "<f" if bits == 32 else "<d"
+    return form, struct.pack(form, value)
+
+
+def _code(value, bits, nan):
+    """The code of a float: its bits, so that codes compare as floats do; ``nan``: the code of NaN."""
+    if value != value:
+        return nan
+    number = int.from_bytes(_float(bits, value or 0.0)[1], "little")
+    return (1 << bits) - 1 - number if number >> bits - 1 else number | 1 << bits - 1
+{clock}
+
+def _record(side, fields{ts}):
+    body = {{name: fields[name] & (1 << bits) - 1 for name, bits in FIELDS[f"body_{{side}}"]}}
+    return tuple_record(side, body{ts})
+'''
+_CLOCK = '''
+
+class Clock:
+    """The time of a session as the circuit counts it; ``clock(ts)`` for each tuple of both streams, in their order."""
+
+    def __init__(self):
+        self.last, self.now = None, 0
+
+    def __call__(self, ts):
+        """The number for event time ``ts``, in ticks. Raises ValueError if it is before the last one."""
+        if self.last is not None and ts < self.last:
+            raise ValueError(f"event times must not decrease, but {ts} comes after {self.last}")
+        self.now += min(ts - (ts if self.last is None else self.last), %d)
+        self.last = ts
+        return self.now %% 2**%d
+'''
+_ENCODE = '''
+
+def encode_{side}(row{clock}):
+    """The bytes of a beat with the tuple of {title} whose columns ``row`` has by name; further columns are ignored.
+
+    Decimals are Decimal or int, times of the package datetime or ticks, NULL is None. Raises ValueError.
+    """
+    {body}
+'''
+
+
+def _python(term: Term) -> str:
+    """``term`` as an expression of the values ``v``."""
+    if isinstance(term, int):
+        return f"({term})" if term < 0 else str(term)
+    if isinstance(term, str):
+        return f"v[{term!r}]"
+    op, *parts = term
+    if op == "null":
+        return f"(v[{parts[0]!r}] is None)"
+    if op == "float":
+        return f"_code(v[{parts[0]!r}], {parts[1]}, {parts[2]})"
+    made = [_python(part) for part in parts]
+    if op == "pick":
+        return f"({made[1]} if {made[0]} else {made[2]})"
+    if op in ("least", "most"):
+        return f"{'min' if op == 'least' else 'max'}({', '.join(made)})"
+    infix = " or " if op == "|" else f" {op} "
+    return f"({infix.join(made)})"
+
+
+def _row_functions(config: Configuration, rows: dict[str, RowFields] | str) -> str:
+    clock = ", clock" if config.time_bits else ""
+    if isinstance(rows, str):
+        return "".join(_ENCODE.format(side=side, title=side.upper(), clock=clock,
+                                      body=f"raise NotImplementedError({rows!r})") for side in "rs")
+    columns = {side: {name: asdict(column) for name, column in of.columns.items()} for side, of in rows.items()}
+    out = _ROWS.format(
+        columns=pprint.pformat(columns, width=110, sort_dicts=False), ts=", ts" if clock else "",
+        clock=_CLOCK % (rows["r"].gap, config.time_bits) if clock else "")
+    for side, of in rows.items():
+        fields = "".join(f"        {name!r}: {_python(term)},\n" for name, term in of.fields.items())
+        out += _ENCODE.format(side=side, title=side.upper(), clock=clock, body=(
+            f'v = _values("{side}", row)\n    return _record("{side}", {{\n{fields}    }}'
+            + (f", clock(v[{of.time!r}]))" if clock else ")")))
+    return out
+
+
+def wire_helpers(config: Configuration, rows: dict[str, RowFields] | str) -> str:
+    """The text of ``splitjoin_wire.py``, a module without dependencies for the records and items of ``config``.
+
+    ``rows``: as of `splitjoin.circuit.export.rows.row_fields`, or the reason why there are no row functions.
+    """
     shape = AxiShape.of(config)
     described = {name: list(record.fields) for name, record in config.records.items()}
     items = _ITEM.format() if config.root_width == 1 else _ITEMS.format(places=config.root_width, no_item=NO_ITEM)
@@ -132,4 +272,5 @@ def wire_helpers(config: Configuration) -> str:
         fields=pprint.pformat(described, width=110), ops={op.name: op.value for op in Op},
         kinds={kind.name: kind.value for kind in ItemKind}, tick=_TICK.format() if config.time_bits else "", last=last,
         flush='"stream": int(last)' if config.whole_states else "", items=items,
-        registers=pprint.pformat({reg.name: reg.address for reg in REGISTERS}, width=100, sort_dicts=False))
+        registers=pprint.pformat({reg.name: reg.address for reg in REGISTERS}, width=100, sort_dicts=False),
+        ) + _row_functions(config, rows)

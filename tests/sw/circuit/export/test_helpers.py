@@ -23,7 +23,7 @@ QUERY = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
 def helpers(circuit: QueryCircuit) -> dict[str, Any]:
     """The names of the module beside ``circuit``."""
     names: dict[str, Any] = {}
-    exec(wire_helpers(circuit.config), names)
+    exec(wire_helpers(circuit.config, "none"), names)
     return names
 
 

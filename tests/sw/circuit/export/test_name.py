@@ -29,7 +29,7 @@ def test_modules_and_files_begin_with_the_name(tmp_path: Path) -> None:
     assert main([*ARGUMENTS, "--top", "axi", "--testbench", "verilog", "--testbench-tuples", "10", "--name", "trades",
                  "-o", str(folder)]) == 0
     files = {path.name for path in folder.iterdir()}
-    own = {f"trades{end}" for end in (".v", "_axi.v", ".vlt", ".json", "_wire.py", "_axi.core", "_axi.rdl")}
+    own = {f"trades{end}" for end in (".v", "_axi.v", ".vlt", ".json", "_wire.py", "_wire.h", "_axi.core", "_axi.rdl")}
     assert files == own | COMMON
     texts = {name: (folder / name).read_text(encoding="utf-8") for name in files}
     for name in ("trades.v", "trades_axi.v"):
