@@ -55,8 +55,6 @@ def where_others_win(files: Files) -> Iterator[str]:
                  if row["config"]["engine"].startswith("cpu, index")]
         yield (f"- *Many processor cores*: databases use all of them; 16 threads make [an index](cpu.md#index) "
                f"{min(gains):.1f} to {max(gains):.1f} times as fast as one, more in larger windows.")
-    yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
-           "process compiles its loops for some seconds; a database is at full speed at once.")
     yield ("- *Three streams and more*: a database orders joins by its statistics, also between outer joins; splitjoin "
            "[inner joins of whole tables](sql.md#three-tables-and-more) alone.")
     yield from lost_tables(files) if "whole_tables" in files else ("",)
@@ -99,9 +97,8 @@ def first_hour(files: Files) -> Iterator[str]:
         peak = one(files, "first_hour", "first_result_memory", user=user, cache="warm")
         yield f"| {user} | {times} | {peak:,.0f} |"
     yield """
-**Conclusion.** A join's first result does not wait for a compiler: NumPy finds it, while another process compiles the
-loops of the condition, once for each machine. A simulated circuit is compiled before its first result. In containers,
-[fill the cache](cache.md) beforehand.
+**Conclusion.** A join's first result does not wait for a compiler: its loops are in the wheel. A simulated circuit is
+compiled before its first result, once for each machine; in containers, [fill the cache](cache.md) beforehand.
 
 ### Three joins beside DuckDB, Polars and Pathway
 
@@ -128,7 +125,7 @@ them.
             yield f"| {join} | {count:,} | " + " | ".join(cells) + " |"
     yield (f"\nOf {sizes(files)[-1]:,} rows a side ([all sizes](figures/first_hour.csv)), the second run in a process; "
            f"in brackets the MiB that the join took. *time* or *memory*: the first run reached {LIMIT} s of CPU time "
-           f"or {MEMORY >> 30} GiB; –: no such join. splitjoin's compiler takes some 150 MiB in each.\n")
+           f"or {MEMORY >> 30} GiB; –: no such join.\n")
 
 
 def engines(files: Files) -> Iterator[str]:
