@@ -5,6 +5,7 @@
 - docs/api/index.md lists the public names that no other page describes.
 - docs/command-line.md gets the commands and options from the parser of the command line.
 - Code blocks with a note for tests behind the language (``sql refused``) lose the note.
+- Each notebook of examples/ that has outputs becomes a page in notebooks/.
 - llms.txt, beside the pages, lists them with their first sentences, for programs that read (https://llmstxt.org).
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,7 @@ OTHERS = "<!-- other names -->"
 RECORD = re.compile(r"\d{4}-")
 #: Pages whose name begins so come later in searches: users look for how something is done first.
 BOOSTS = {"api/": 0.2, "adr/": 0.02, "CONTRIBUTING": 0.002, "architecture.md": 0.05, "benchmarks": 0.3, "formal": 0.3,
-          "joinbench": 0.1, "qualify": 0.5, "command-line": 0.5, "recipes/": 0.3}
+          "joinbench": 0.1, "notebooks/": 0.1, "qualify": 0.5, "command-line": 0.5, "recipes/": 0.3}
 #: The line of docs/command-line.md that the commands replace.
 COMMANDS = "<!-- commands -->"
 
@@ -32,7 +34,41 @@ COMMANDS = "<!-- commands -->"
 def on_config(config: Any) -> Any:
     """Complete the navigation."""
     config.nav[-1]["Project"] += unnamed_pages()
+    recipes = next(section["Recipes"] for section in config.nav if "Recipes" in section)
+    recipes.append({"Notebooks": [f"notebooks/{path.stem}.md" for path in notebooks()]})
     return config
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the pages of the notebooks."""
+    from mkdocs.structure.files import File
+
+    for path in notebooks():
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook_page(path)))
+    return files
+
+
+def notebooks() -> list[Path]:
+    """The notebooks of examples/ that are committed with outputs."""
+    found = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+    return [path for path in found if any(cell.get("outputs") for cell in json.loads(path.read_bytes())["cells"])]
+
+
+def notebook_page(path: Path) -> str:
+    """A notebook as Markdown: its texts, its code, and what each cell gave, pictures too."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {"text/plain": output.get("text")})
+            if "image/png" in data:
+                picture = "data:image/png;base64," + "".join(data["image/png"].split())
+                parts.append(f'<img alt="what the cell draws" src="{picture}">')
+            else:
+                parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    parts.insert(1, f"*In Jupyter: `examples/notebooks/{path.name}`.*")
+    return "\n\n".join(parts) + "\n"
 
 
 def named_pages() -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -104,24 +106,50 @@ def test_two_joins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize(("name", "found", "least"), [("analyst", "pairs", 100), ("features", "served", 4000)])
 def test_a_notebook_s_cells_run_one_after_the_other(name: str, found: str, least: int) -> None:
     """Those on the CPU; a kernel of Jupyter's runs all of them in the long tests."""
+    import pandas as pd
+
     names: dict[str, Any] = {}
-    for code in cells(name):
-        exec(compile(code, f"{name}.ipynb", "exec"), names)
+    shown = []
+    for cell in code_cells(name):
+        tree = ast.parse("".join(cell["source"]))
+        value = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, f"{name}.ipynb", "exec"), names)
+        if isinstance(value, ast.Expr):
+            result = eval(compile(ast.Expression(value.value), f"{name}.ipynb", "eval"), names)
+            if result is not None:
+                with pd.option_context("display.max_columns", 20):
+                    text = repr(result)
+                shown.append((text, "".join(cell["outputs"][0]["data"]["text/plain"])))
     assert len(names[found]) >= least
+    assert len(shown) >= 3
+    threads = re.compile(r"; [^;\n]*\bthreads?\b[^;\n]*")  # as many as the machine has
+    assert [threads.sub("", now) for now, _ in shown] == [threads.sub("", committed) for _, committed in shown]
 
 
-def test_notebooks_are_committed_without_output() -> None:
-    assert NOTEBOOKS == ["analyst", "architectures", "circuit", "features", "spark"]
-    for name in NOTEBOOKS:
-        for cell in json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]:
-            assert cell.get("outputs", []) == []
-            assert cell.get("execution_count") is None
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_are_committed_with_the_outputs_of_one_run(name: str) -> None:
+    """By `python -m tests.support.notebooks`: in order, without warnings, errors and folders of a machine."""
+    code = code_cells(name)
+    if name == "architectures" and not any(cell["outputs"] for cell in code):
+        return  # it compiles for many minutes; the site shows it once somebody has run it
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert outputs
+    for output in outputs:
+        assert output["output_type"] in ("stream", "execute_result", "display_data")
+        assert output.get("name") != "stderr"
+        assert not re.search(r"/(home|root|tmp|work)/", json.dumps(output))
+
+
+def code_cells(name: str) -> list[dict[str, Any]]:
+    """The cells of a notebook that are code."""
+    book = json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    return [cell for cell in book["cells"] if cell["cell_type"] == "code"]
 
 
 def cells(name: str) -> list[str]:
     """The code of a notebook's cells."""
-    book = json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    return ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    return ["".join(cell["source"]) for cell in code_cells(name)]
 
 
 @pytest.mark.long

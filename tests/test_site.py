@@ -83,6 +83,8 @@ SEARCHES = {
     "checkpoint": "spark-streams", "restart": "spark-streams", "stream_join": "spark", "time zone": "spark",
     "cluster": "cluster", "tune": "tuning", "server": "server", "block diagram": "circuits",
     "waveforms": "simulation", "gtkwave": "simulation", "status page": "server", "StreamJoin": "api/sessions",
+    "macos": "install", "externally managed": "install", "timezone": "language", "databricks": "cluster",
+    "lattice": "boards", "jupyter": "notebooks/analyst", "udf": "user-aggregates",
 }
 
 
