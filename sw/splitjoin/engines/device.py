@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError
+from splitjoin.base.errors import DeviceError, InputError, OrderError, UnsupportedError
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.order import Order
@@ -395,7 +395,11 @@ def checked_precision(order: Order, n: int) -> int:
 
 
 def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:
-    """``masked`` as a set. Raises `DeviceError` unless all are numbers of the ``cores`` that there are."""
+    """``masked`` as a set. Raises `InputError` unless it is a collection, and `DeviceError` unless all are numbers of
+    the ``cores`` that there are.
+    """
+    if not isinstance(masked, Collection):
+        raise InputError(f"masked cores must be a list of numbers, such as [0], not {masked!r}")
     for core in masked:
         if isinstance(core, bool) or not isinstance(core, int) or not 0 <= core < cores:
             raise DeviceError(f"masked cores must be numbers from 0 to {cores - 1}, not {core!r}")

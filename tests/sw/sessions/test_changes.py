@@ -82,6 +82,8 @@ def test_what_changes_refuse() -> None:
             session.mask([0])
         with pytest.raises(DeviceError, match="masked cores must be numbers from 0 to 1, not 2"):
             session.mask([2], of=2)
+        with pytest.raises(InputError, match=r"masked cores must be a list of numbers, such as \[0\], not 1"):
+            session.mask(1, of=2)  # type: ignore[arg-type]  # wrong on purpose
         with pytest.raises(OrderError, match="the precision of order 'outer' must be 1 to"):
             session.precision(0)
     with splitjoin.open(query()) as session, pytest.raises(OrderError, match="a precision is of orders"):

@@ -183,6 +183,9 @@ def test_mistakes_are_named() -> None:
         query = hub.query(on="r.x = s.y", window="RANGE 3", name="mine")
         with pytest.raises(InputError, match="name of a query must be new, but 'mine'"):
             hub.query(on="r.x = s.y", window="RANGE 3", name="mine")
+        for name in 5, b"mine", "":
+            with pytest.raises(InputError, match=f"name of a query must be a text that is not empty, not {name!r}"):
+                hub.query(on="r.x = s.y", window="RANGE 3", name=name)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="retain"):
             hub.query(on="r.x = s.y", window="RANGE 3", history=True)
         state = hub.snapshot()

@@ -222,7 +222,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
     sort = sorts(sort)
     stated = Stated(types, null_values, [*(tables or {}), *streams])
     tree, source = statement_tree(text)
-    check_named(table_names(tree), unnamed)
+    if unnamed:  # names of tables take two walks over the tree, which short statements feel
+        check_named(table_names(tree), unnamed)
     if window is None:
         closed_windows(None, closed)  # which needs windows
     call = _SqlCall(tree, source, dict(tables or {}), streams, device, device_options, sort, to, {

@@ -159,9 +159,11 @@ class SharedQuery(ReadingSession[SharedPipeline]):
 
 
 def new_name(letter: str, what: str, name: str | None, taken: Mapping[str, object]) -> str:
-    """``name``, or the first of its letter and a number that is free."""
+    """``name``, or the first of its letter and a number that is free. Raises `InputError` unless it is a new text."""
     if name is None:
         return next(f"{letter}{n}" for n in range(1, len(taken) + 2) if f"{letter}{n}" not in taken)
+    if not isinstance(name, str) or not name:  # "" is a session of one query in folders of epochs
+        raise InputError(f"the name of a {what} must be a text that is not empty, not {name!r}")
     if name in taken:
         raise InputError(f"the name of a {what} must be new, but {name!r} is there; close that {what} first, or give "
                          f"another name")
