@@ -225,7 +225,7 @@ def _is_read(signal: Signal) -> bool:
 
 
 def _events(signals: dict[str, tuple[int, Signal]]) -> Iterator[_Event]:
-    """What is counted in each cycle. ``signals``: path → place among the values, and the signal."""
+    """The events that are counted in each cycle. ``signals``: path → place among the values, and the signal."""
     for at, signal in signals.values():
         inner = signal.scope[-1]
         if inner.endswith("_count"):

@@ -35,8 +35,8 @@ class TupleSource(Protocol):
 
 
 class ResultSource(Protocol):
-    """What a `ReadingSession` reads; a `Pipeline` is one, and has what its members mean. Methods that give a `Change`
-    work off what is ready, and raise what is against the change.
+    """A source of a `ReadingSession`'s rows; a `Pipeline` is one, and has what its members mean. Methods that give a
+    `Change` work off what is ready, and raise what is against the change.
     """
 
     results: ResultQueue

@@ -170,7 +170,7 @@ class _Diagram(Drawing):
         self._y = bottom
 
     def _output(self) -> None:
-        """What joins both sides."""
+        """Draw the blocks that join the results of both sides."""
         config = self._config
         if config.structure.sequential:
             return
@@ -229,7 +229,7 @@ class _Diagram(Drawing):
         self._y = full + 10
 
     def _about(self, part: str, side: str) -> str:
-        """What ``part`` of the region that stores ``side`` is built for, in a few words."""
+        """The sizes of ``part`` of the region that stores ``side``, in a few words."""
         config = self._config
         stored = config.keys(side).width + config.cells(side).width + config.stored_values(side).width
         pairs = f"{config.lanes} {plural(config.lanes, 'lane')} × {config.probes} {plural(config.probes, 'probe')}"

@@ -134,6 +134,8 @@ def _values(side, row):
 
 
 def _value(said, column, row, name):
+    if not hasattr(row, "keys"):
+        raise ValueError(f"a row must be a mapping of columns to values, not {{type(row).__name__}}")
     if name not in row:
         raise ValueError(f"a row must have the column {{said}}, but has {{sorted(row)}}")
     value = row[name]

@@ -11,7 +11,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.ir import MIRRORED, Col, Expr, IsNull, Within, text
 from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import other_side
+from splitjoin.lang.schema import Side, other_side
 from splitjoin.lang.types import Bool, Date, Decimal, Duration, Float, Int, Timestamp
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import ExactKey, FloatKey, Key, TextKey, UnitKey, WideKey
@@ -84,7 +84,7 @@ def described_rows(query: Query, circuit: QueryCircuit, sample: Arrivals) -> dic
 
 
 class _Rows:
-    def __init__(self, query: Query, circuit: QueryCircuit, cells: dict[str, list[float]] | None, side: str):
+    def __init__(self, query: Query, circuit: QueryCircuit, cells: dict[str, list[float]] | None, side: Side):
         self._query, self._circuit, self._cells, self._side = query, circuit, cells, side
         self._columns: dict[str, RowColumn] = {}
         self._bits = 8
@@ -146,7 +146,7 @@ class _Rows:
         if isinstance(kind, Float):
             self._columns[column.name] = RowColumn(str(kind), null, bits=kind.bits)
         elif isinstance(kind, (Int, Bool, Decimal, Date, Timestamp, Duration)):
-            col = Col(kind, self._side, column.name, null, column.range) if not isinstance(column, Col) else column  # type: ignore[arg-type]
+            col = Col(kind, self._side, column.name, null, column.range) if not isinstance(column, Col) else column
             scale = denominator(col)
             low, high = (int(end * scale) for end in value_range(col))
             unit = "day" if isinstance(kind, Date) else kind.unit if isinstance(kind, (Timestamp, Duration)) else ""

@@ -73,7 +73,7 @@ class Cut:
 
 
 class _EpochRows(Protocol):
-    """What gives rows; a `ResultReader` does."""
+    """A query whose rows are written; a `ResultReader` is one."""
 
     @property
     def lags(self) -> bool: ...

@@ -61,7 +61,7 @@ class GateState:
 
 
 class ReadyGate(ABC):
-    """What gives a pipeline the tuples of arrival order.
+    """The source of a pipeline's tuples, in arrival order.
 
     Attributes:
         rule: The rule by which tuples are late; its text is part of a session's identity.

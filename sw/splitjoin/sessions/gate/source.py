@@ -130,7 +130,9 @@ class SourceQueue:
         self.idle = self.was_idle = True
 
     def state(self, now: float | None) -> list[Any]:
-        """How far the source has got, as plain values, for `restore`. ``now``: None if nobody looks at the clock."""
+        """The source's times and whether it is closed or idle, as plain values for `restore`. ``now``: None if nobody
+        looks at the clock.
+        """
         return [self.highest, self.promise, self.closed, self.idle, self.was_idle,
                 0.0 if now is None else float(now - self.spoke)]
 

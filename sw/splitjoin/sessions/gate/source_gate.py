@@ -248,7 +248,7 @@ class SourceGate(ReadyGate):
         return Arrivals(stream, None, tables["r"], tables["s"])
 
     def _take_ready(self) -> tuple[Arrivals, int | None, bool]:
-        """What is ready, and how far the gate has got with it."""
+        """The tuples that are ready, the time up to which the gate has gone with them, and whether it has ended."""
         with self._lock:
             return self._ready(), self.frontier, self.done
 

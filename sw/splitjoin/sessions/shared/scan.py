@@ -72,7 +72,7 @@ class FoundPairs:
 
 
 class PairReader(Protocol):
-    """What chooses from the pairs of a scan."""
+    """A query of a common join, which chooses from the pairs of its scan."""
 
     def take(self, found: FoundPairs) -> None:
         """Choose from ``found``. The caller holds the scan's lock."""

@@ -138,6 +138,7 @@ def test_what_a_row_function_cannot_do_is_refused_by_name(name: str) -> None:
 
 @pytest.mark.parametrize(("case", "row", "match"), [
     ("band", {}, r"a row must have the column r\.x, but has \[\]"),
+    ("band", 5, "a row must be a mapping of columns to values, not int"),
     ("band", {"x": None}, r"r\.x must not be NULL"),
     ("band", {"x": 2**31}, r"r\.x must be of type int32, a whole number from -2147483648 to 2147483647, not 2147"),
     ("band", {"x": "7"}, r"r\.x must be of type int32, not '7': it is a text"),
@@ -146,7 +147,7 @@ def test_what_a_row_function_cannot_do_is_refused_by_name(name: str) -> None:
     ("wide", {"x": 1, "p": "a"}, r"r\.p must be of type float64, not 'a'"),
     ("times", {"t": datetime.datetime(2026, 1, 1), "d": datetime.date(2026, 1, 1)}, r"r\.t .* it must have a time"),
 ])
-def test_a_row_that_does_not_fit_is_refused(case: str, row: dict[str, Any], match: str) -> None:
+def test_a_row_that_does_not_fit_is_refused(case: str, row: Any, match: str) -> None:
     circuit, _, _, rows = given(case)
     wire = module(circuit, rows)
     with pytest.raises(ValueError, match=match):
