@@ -66,6 +66,8 @@ def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, o
                           f"give another one by name=")
     if isinstance(offsets, str) or not isinstance(offsets, Sequence | np.ndarray) or not len(offsets):
         raise OptionError(f"offsets must be a list of one offset at least, such as [0, 60], not {offsets!r}")
+    if others is not None and not isinstance(others, Mapping):
+        raise OptionError(f"others must be a mapping from names to tables, not {type(others).__name__}")
     column = left.column(times.r)
     column = column.cast(pa.date32()) if pa.types.is_date64(column.type) else column
     if pa.types.is_null(column.type):  # an empty list, whose times are of the other table's type

@@ -103,7 +103,11 @@ class GateOptions:
     keep_late: int = 1 << 16
 
     def opened(self, schemas: SessionSchemas) -> SourceGate:
-        """The gate of a session's streams. Raises `InputError` for options that need a time column."""
+        """The gate of a session's streams. Raises `InputError` for options that need a time column, and for a clock
+        that is no function.
+        """
+        if not callable(self.clock):
+            raise InputError(f"clock must be a function that returns seconds, not {self.clock!r}")
         r, s, query = schemas.streams["r"], schemas.streams["s"], schemas.query
         if query.time is not None:
             options = {**vars(self), "time": query.time, "columns": schemas.kept}

@@ -74,6 +74,8 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
                  punctuation: bool = False, clock: Callable[[], float] = threads.monotonic,
                  on_fault: OnFault = "continue"):
         super().__init__(punctuation=punctuation)
+        if not isinstance(early, bool):
+            raise InputError(f"early must be True or False, not {early!r}")
         self._schemas = SessionSchemas(query, select, early=early)
         if when_full not in ("raise", "block", "shed"):
             raise InputError(f"when_full must be 'raise', 'block' or 'shed', not {when_full!r}")

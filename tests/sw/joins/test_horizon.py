@@ -89,6 +89,7 @@ def test_an_empty_list_of_times_has_the_other_table_s_type() -> None:
     ({"ts": ["a", "b"]}, {"offsets": [1]}, SchemaError, "r.ts is string"),
     ({"ts": ["a", "b"]}, {"offsets": [0]}, SchemaError, "r.ts is string"),
     (R, {"offsets": 5}, OptionError, "a list of one offset at least"),
+    (R, {"offsets": [0], "others": [R]}, OptionError, "others must be a mapping from names to tables, not list"),
 ])
 def test_what_cannot_be_is_refused(table: Any, more: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):

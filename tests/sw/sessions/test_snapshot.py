@@ -349,6 +349,10 @@ def test_sliding_arrays_keep_memory_that_they_need_again() -> None:
 
 def test_what_open_refuses() -> None:
     made = query()
+    refused(InputError, "early must be True or False, not 'yes'",
+            lambda: splitjoin.open(made, early="yes"))  # type: ignore[arg-type]  # wrong on purpose
+    refused(InputError, "clock must be a function that returns seconds, not 5",
+            lambda: splitjoin.open(made, clock=5))  # type: ignore[arg-type]  # wrong on purpose
     refused(InputError, "when_full must be 'raise', 'block' or 'shed', not 'drop'",
             lambda: splitjoin.open(made, when_full="drop"))  # type: ignore[arg-type]  # wrong on purpose
     refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
