@@ -123,7 +123,7 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundre
 pythons: $(STAMP) ## Install with each Python from 3.11 on that is there, with the newest packages, and run its suites (an hour).
 	$(BIN)/python -m bench.pythons
 
-spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
+spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, and on Sail, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions
 
 spark-cluster: $(STAMP) ## Joins on a standalone cluster of two workers on this machine, of which one is killed (minutes).

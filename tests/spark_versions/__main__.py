@@ -1,7 +1,7 @@
-"""Run `joins` on each version of Spark, with its PySpark in a folder of its own.
+"""Run `joins` on each version of Spark, with its PySpark in a folder of its own, and `sail` on Sail.
 
 ``python -m tests.spark_versions [VERSION …]``; by default all that docs/cluster.md names. A PySpark has some 400 MB and
-is downloaded once, into ``build/spark``.
+is downloaded once, into ``build/spark``; ``sail`` some 150 MB, with the client of Spark Connect alone.
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ from pathlib import Path
 
 #: The newest release of each line but the one of the development environment, which all other tests run on.
 VERSIONS = ("3.5.8", "4.0.5", "4.1.4", "4.2.1")
+#: Sail, and the only line of clients that it takes.
+_SAIL = ("pysail==0.7.2", "pyspark-client==4.1.3")
 _ROOT = Path(__file__).parents[2]
 
 
 def installed(version: str) -> Path:
-    """The folder that has PySpark ``version``; everything else comes from the environment."""
+    """The folder that has PySpark ``version``, or Sail; everything else comes from the environment."""
     folder = _ROOT / "build" / "spark" / version
+    packages = _SAIL if version == "sail" else (f"pyspark=={version}",)
     if not (folder / "pyspark" / "version.py").exists():
-        print(f"download PySpark {version}", flush=True)
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder,
-                        f"pyspark=={version}"], check=True)
+        print(f"download {' and '.join(packages)}", flush=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, *packages],
+                       check=True)
     return folder
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
+    parser.add_argument("versions", nargs="*", default=(*VERSIONS, "sail"), metavar="VERSION")
     parser.add_argument("--download", action="store_true", help="run nothing, but have the versions there")
     arguments = parser.parse_args()
     failed = list[str]()
@@ -39,8 +42,8 @@ def main() -> int:
             continue
         environment = {**os.environ, "PYTHONPATH": f"{installed(version)}:{_ROOT}"}
         environment.pop("SPARK_HOME", None)
-        run = subprocess.run([sys.executable, "-m", "tests.spark_versions.joins", version], env=environment, cwd=_ROOT,
-                             check=False)
+        program = ["tests.spark_versions.sail"] if version == "sail" else ["tests.spark_versions.joins", version]
+        run = subprocess.run([sys.executable, "-m", *program], env=environment, cwd=_ROOT, check=False)
         failed += [version] * (run.returncode != 0)
     print(f"failed: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0

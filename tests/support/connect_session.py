@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -18,8 +19,17 @@ from pyspark.sql import DataFrame, Observation, SparkSession, functions as F  # 
 
 import splitjoin
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, ToolError, UnsupportedError
-from splitjoin.spark import JoinMetrics, ProgressLog, explain, joined_with, stream_join, stream_sql, task_error
-from splitjoin.spark.workers import cores
+from splitjoin.spark import (
+    JoinMetrics,
+    ProgressLog,
+    explain,
+    joined_with,
+    stream_join,
+    stream_sql,
+    task_error,
+    workers as workers_module,
+)
+from splitjoin.spark.workers import cores, places_by_number
 
 from .spark_files import Files, counts, patiently, wait_until
 from .spark_streams import ON, answer, rows, stream
@@ -126,6 +136,29 @@ def each_batch(spark: SparkSession, left: DataFrame, right: DataFrame, folder: P
     assert found[0] == rows(stream_join(left, right, **equal, device="golden").toArrow())
 
 
+def elsewhere(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    """Engines that speak Spark Connect alone: what places rows refuses, or puts them anywhere."""
+    session = spark.session_id  # type: ignore[attr-defined,unused-ignore]  # of Connect's class
+    assert {session: True} == workers_module._PLACES
+    for placed in (lambda frame, n, column: frame.where("nowhere"), lambda frame, n, column: frame):
+        workers_module._PLACES.clear()
+        with patch.object(workers_module, "by_number", placed):
+            assert not places_by_number(spark)
+    try:
+        for order in ("none", "total"):
+            query = QUERY | {"partitions": 4}
+            made = stream_join(left, right, **query, order=order, device="golden").toArrow()
+            expected = answer(*TABLES, **QUERY)
+            assert repr(made.to_pylist()) == repr(expected.to_pylist()) or order == "none"
+            assert rows(made) == rows(expected)
+        times = spark.readStream.format("rate").load()
+        with pytest.raises(UnsupportedError, match=r"streaming .* by number, as Spark does, but the server of this .* "
+                                                   r"does not; join batch DataFrames there, or connect to Spark"):
+            stream_join(times, times, on="r.value = s.value", window="RANGE 9 SECONDS", time="timestamp", late=0)
+    finally:
+        workers_module._PLACES.clear()
+
+
 def workers(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
     spark.conf.set("spark.sql.execution.pyspark.python", str(python_without_splitjoin(folder)))
     with pytest.raises(ToolError, match=r"must have splitjoin .*, as the driver has, but this one has none"):
@@ -133,7 +166,7 @@ def workers(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path
 
 
 PARTS: dict[str, Callable[[SparkSession, DataFrame, DataFrame, Path], None]] = {
-    f.__name__: f for f in (batch, sql, columns, errors, streaming, each_batch, workers)}
+    f.__name__: f for f in (batch, sql, columns, errors, streaming, each_batch, elsewhere, workers)}
 
 
 def main() -> None:

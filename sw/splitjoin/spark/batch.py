@@ -28,7 +28,7 @@ from .ties import tie_breakers
 from .time_cuts import given_starts, time_route
 from .versions import by_number
 from .views import needed_columns, number_of_rows, numbered
-from .workers import cores, shipped
+from .workers import cores, places_by_number, shipped
 
 __all__ = ["BatchJob"]
 
@@ -109,7 +109,11 @@ class BatchJob:
             rows, part = numbered(frame, names), self.route.part(frame, side, names)
             rows = rows if part is None else rows.withColumn(PART, part)
             packed.append(rows.mapInArrow(shipped(Pack(self.query, side, names, self.route)), PACKED))
-        return by_number(packed[0].union(packed[1]), self.route.tasks, TASK)
+        rows, tasks = packed[0].union(packed[1]), self.route.tasks
+        if places_by_number(rows.sparkSession):
+            return by_number(rows, tasks, TASK)
+        # Each task of Spark joins whichever of ours it gets, one after the other; an order needs all of them in one.
+        return rows.repartition(tasks if self.query.order.kind == "none" else 1, TASK)
 
     def _columns(self, side: Side) -> list[str]:
         return needed_columns(self.query, side, self.made.gathered, self.ties[side])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
     JStreamingQueryListener,
     QueryIdleEvent,
@@ -30,6 +29,8 @@ class Listener(StreamingQueryListener):
     @property
     def _jlistener(self) -> Any:  # PySpark's name; through Spark Connect, which sends text anyway, it is not asked for
         if not hasattr(self, "_jlistenerobj"):
+            from pyspark import SparkContext  # which the package of Spark Connect's client alone does not have
+
             jvm: Any = SparkContext._jvm
             self._jlistenerobj = jvm.PythonStreamingQueryListenerWrapper(_Events(self))
         return self._jlistenerobj

@@ -7,14 +7,15 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType
 
 from splitjoin.base.errors import InputError
 from splitjoin.tables.stated import NullValues, Stated, null_array
 
 from .streaming.plan import WATERMARK_DELAY
+from .versions import arrow_type
 from .views import quoted
 
 __all__ = ["with_null_values"]
@@ -29,7 +30,7 @@ def with_null_values(frame: DataFrame, null_values: NullValues) -> DataFrame:
     `InputError` for one with a watermark, which belongs behind this.
     """
     stated = Stated(None, null_values, ())
-    nulls, schema = stated.of("").nulls, to_arrow_schema(frame.schema, timezone="UTC")
+    nulls, schema = stated.of("").nulls, pa.schema([(f.name, arrow_type(f.dataType)) for f in frame.schema])
     stated.of("").schema(schema)
     stated.check()
     made = dict[str, Column]()

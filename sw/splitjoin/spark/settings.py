@@ -18,7 +18,7 @@ from .metrics import JoinMetrics
 from .placement import choose_device
 from .resources import check_resources
 from .ties import Ties
-from .workers import check_workers, task_cpus
+from .workers import check_workers, places_by_number, task_cpus
 
 if TYPE_CHECKING:
     from .routes import TimeRoute
@@ -86,6 +86,10 @@ class JoinSettings:
                                    f"up in it, join both in plain SQL, with splitjoin.SplitJoinExtensions")
         if left.isStreaming and self.partitions is not None:
             raise InputError("partitions cuts batch DataFrames by time; for streaming DataFrames give groups=… instead")
+        if left.isStreaming and not places_by_number(left.sparkSession):
+            raise UnsupportedError("a join of streaming DataFrames needs an engine that puts rows into partitions by "
+                                   "number, as Spark does, but the server of this Spark Connect session does not; "
+                                   "join batch DataFrames there, or connect to Spark")
         if not left.isStreaming and (given := self.streaming.given()):
             raise InputError(f"{', '.join(given)}: for streaming DataFrames only, but left and right are batch ones; "
                              f"leave it out")

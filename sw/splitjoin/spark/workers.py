@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 from splitjoin.base.errors import SplitJoinError
@@ -19,13 +20,17 @@ from splitjoin.catalyst.reused import Reused
 
 from . import loader
 from .errors import rebuilt
+from .versions import by_number
 
-__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "local_zone", "shipped", "task_cpus"]
+__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "local_zone", "places_by_number", "shipped",
+           "task_cpus"]
 
 cloudpickle.register_pickle_by_value(loader)  # type: ignore[no-untyped-call]  # untyped
 
 #: Sessions whose workers have been checked: the application or Connect session, and the workers' Python.
 _CHECKED: set[tuple[str, str]] = set()
+#: Whether the engines of Connect sessions put rows where `by_number` says, by the ids of the sessions.
+_PLACES: dict[str, bool] = {}
 #: Partitions in which Spark cuts a range at most, where it is asked for the number of its cores.
 _MOST_CORES = 1 << 14
 
@@ -95,6 +100,23 @@ def _worked(work: Callable[[], object], batches: Iterator[pa.RecordBatch]) -> It
         work()
     except SplitJoinError as error:
         yield pa.RecordBatch.from_pydict({"kind": [type(error).__name__], "message": [str(error)]})
+
+
+def places_by_number(spark: Any) -> bool:
+    """True if `by_number` puts rows where it says. It does in Spark; engines that speak Spark Connect alone need not
+    have it. A session of Spark Connect runs a small job to find out, once.
+    """
+    if not is_remote(spark):
+        return True
+    session = str(spark.session_id)
+    if session not in _PLACES:
+        numbers = by_number(spark.range(0, 4, 1, 1).select(F.col("id").cast("int").alias("n")), 4, "n")
+        try:
+            rows = numbers.select("n", F.spark_partition_id().alias("partition")).collect()
+            _PLACES[session] = all(row["n"] == row["partition"] for row in rows)
+        except (AnalysisException, UnsupportedOperationException):
+            _PLACES[session] = False
+    return _PLACES[session]
 
 
 def task_cpus(spark: SparkSession) -> int:

@@ -1,12 +1,14 @@
 """What differs between versions of Spark; `tests.spark_versions` runs joins on each of them."""
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession, functions as F  # noqa: N812
 
 from splitjoin import ToolError, UnsupportedError
-from splitjoin.spark import versions
+from splitjoin.spark import explain, stream_join, stream_sql, versions
 
 
 def test_hashes_are_computed_backwards(spark: SparkSession) -> None:
@@ -32,3 +34,11 @@ def test_what_a_version_lacks_is_refused() -> None:
         versions.demand((4, 2), "replay", "read the files", (4, 1))
     with pytest.raises(ToolError, match=r"needs Spark 3\.5 or later"):
         versions.check_version((3, 4))
+
+
+def test_the_client_of_spark_connect_alone_has_what_joins_import() -> None:
+    assert explain and stream_join and stream_sql  # which imports their modules
+    modules = {name: vars(module) for name, module in sys.modules.items() if name.startswith("splitjoin.spark.")}
+    assert len(modules) > 30
+    lacking = {"SparkContext", "SparkConf", "launch_gateway"}
+    assert [name for name, names in modules.items() if lacking & names.keys()] in ([], ["splitjoin.spark.session"])
