@@ -15,7 +15,7 @@ HERE      ?= manylinux2014_$(shell uname -m)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions pythons spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs playground machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions pythons spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ types: $(STAMP) ## Types, by mypy (strict).
 docs: $(STAMP) ## The site of the documentation, in build/site: links checked, no network needed.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo build/site/index.html
+
+playground: $(STAMP) ## Fetch Python for browsers (27 MB, kept in build/playground), with which `make docs` makes the playground run.
+	$(BIN)/python docs/playground/files.py
 
 mutation: $(STAMP) ## Faults planted in a copy, of which tests must find 80 of 100: FILES="sw/…" or all that differ from main.
 	$(BIN)/python -m tests.mutation $(if $(FILES),--files $(FILES),--changed)

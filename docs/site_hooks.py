@@ -6,12 +6,14 @@
 - docs/command-line.md gets the commands and options from the parser of the command line.
 - Code blocks with a note for tests behind the language (``sql refused``) lose the note.
 - Each notebook of examples/ that has outputs becomes a page in notebooks/.
+- The playground gets splitjoin, and the files that `make playground` has fetched, if it has (docs/playground/files.py).
 - llms.txt, beside the pages, lists them with their first sentences, for programs that read (https://llmstxt.org).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import inspect
 import json
 import re
@@ -98,7 +100,13 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """Write llms.txt."""
+    """Write llms.txt, and the playground's files."""
+    spec = importlib.util.spec_from_file_location("playground_files", ROOT / "docs" / "playground" / "files.py")
+    assert spec is not None
+    assert spec.loader is not None
+    playground = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(playground)
+    playground.write_into(Path(config.site_dir) / "playground")
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", "", "## Pages", ""]
     for page in named_pages():
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")

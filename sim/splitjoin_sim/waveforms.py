@@ -89,7 +89,11 @@ def trace_file(path: str | os.PathLike[str]) -> IO[bytes]:
         file = open(path, "ab")  # noqa: SIM115  # the caller closes it
     except OSError as error:
         raise DeviceError(f"the waveform file {str(path)!r} cannot be written: {error.strerror}") from None
-    if not lock_descriptor(file.fileno(), blocking=False):
+    try:
+        locked = lock_descriptor(file.fileno(), blocking=False)
+    except OSError:  # the platform or the file system has no locks
+        locked = True
+    if not locked:
         file.close()
         raise DeviceError(f"another session is writing the waveform file {str(path)!r}; a file holds the waveforms "
                           f"of one session, so close that one first, or run in one partition") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 from typing import Any
@@ -182,3 +183,14 @@ def test_a_file_has_the_waveforms_of_one_session(tmp_path: Path) -> None:
         run("pysim", trace=tmp_path / "run.vcd")
     with pytest.raises(DeviceError, match="cannot be written: No such file"):
         run("pysim", trace=tmp_path / "none" / "run.vcd")
+
+
+def test_a_file_is_written_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on some file systems, and in a browser."""
+    monkeypatch.setattr("filelock._native._descriptor.lock_fd_nonblocking", planted_no_locks)
+    with trace_file(tmp_path / "run.vcd") as file:
+        assert file.writable()
+
+
+def planted_no_locks(_: int) -> bool:
+    raise OSError(errno.ENOSYS, "no locks")

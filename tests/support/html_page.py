@@ -41,7 +41,7 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
-def seen_by_chromium(address: str, folder: Path) -> str:
+def seen_by_chromium(address: str, folder: Path, seconds: float = 120) -> str:
     """The elements that Chromium makes of the page at ``address``, with its user's files in ``folder``."""
     return subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}",
-                           "--dump-dom", address], capture_output=True, text=True, timeout=120, check=False).stdout
+                           "--dump-dom", address], capture_output=True, text=True, timeout=seconds, check=False).stdout
