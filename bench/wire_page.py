@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from splitjoin.circuit.axi import CONTROL_WORD, AxiShape
+from splitjoin.circuit.axi import CONTROL_WORD, MEMORY_WORD, AxiShape
 from splitjoin.circuit.export.states import described_states
 from splitjoin.circuit.export.vectors import vectors
 from splitjoin.circuit.parameters import CircuitParameters
@@ -188,6 +188,8 @@ def wire_page() -> str:
             after a reset and after power-up; it means no stars, and windows without limits. The host writes all
             settings before the first record."""), "",
         "| word | register | bits | access | reset | unit | |", "|---|---|---|---|---|---|---|", *registers,
+        f"| {MEMORY_WORD} | `memory_base` | 64 | rw | 0 | | AXI with [external memory]"
+        "(external-windows.md#with-axi-ports) only: where the windows lie |",
         f"| {CONTROL_WORD} | `control` | 32 | w | 0 | | AXI only: writing 1 to bit 0 resets the join |", "",
         _text("Circuits with `small` count tuples alone, and give results in the order total, whatever `order` says."),
         "",

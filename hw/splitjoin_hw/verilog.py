@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In
 
 from splitjoin.base.errors import InputError
 from splitjoin.base.version import __version__
-from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, AxiShape
+from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, AxiShape, described_memory
 from splitjoin.circuit.registers import MAGIC, REGISTERS, Register
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
 
@@ -144,7 +144,8 @@ def sidecar(config: Configuration, top_module: str = TOP, *, axi: bool = False) 
     described = {"axi": {
         "record_bytes": shape.record_bytes, "item_bytes": shape.item_bytes, "packet_beats": shape.packet_beats,
         "idle_cycles": IDLE_CYCLES, "control": {"byte_address": 4 * CONTROL_WORD, "bit 0": "write 1: reset the join"},
-        "byte_addresses": {reg.name: 4 * reg.address for reg in REGISTERS}}}
+        "byte_addresses": {reg.name: 4 * reg.address for reg in REGISTERS},
+        **({} if config.memory == "bram" else {"memory": described_memory(config)})}}
     return {
         "top": top_module,
         "abi_hash": f"{config.abi_hash:016x}",

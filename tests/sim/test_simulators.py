@@ -56,6 +56,7 @@ def test_the_bench_of_the_axi_ports_passes_from_time_0(tmp_path: Path,
     ("streams", ("--root-width", "2", "--order", "none")), ("streams", ("--aggregate", "n=count(*)", "--how", "left")),
     ("axi", ("--aggregate", "n=count(*)", "--aggregate", "m=avg(s.a)", "--how", "left")),
     ("streams", ("--how", "semi")), ("axi", ("--how", "asof")),
+    ("axi", ("--memory", "axi", "--cores", "1", "--core", "bucket", "--contexts", "4")),
     *(("streams", options) for _, options in BASELINES.values())], ids=str)
 def test_written_testbenches_run_by_their_makefile(tmp_path: Path, kind: str, top: str, options: tuple[str, ...],
                                                    simulator: str) -> None:

@@ -10,16 +10,26 @@ import itertools
 import json
 import os
 import random
+import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamMonitor, AxiStreamSink, AxiStreamSource
+from cocotbext.axi import (
+    AxiBus,
+    AxiSlave,
+    AxiStreamBus,
+    AxiStreamFrame,
+    AxiStreamMonitor,
+    AxiStreamSink,
+    AxiStreamSource,
+)
 
-from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, PACKET_BEATS
-from splitjoin.circuit.registers import MAGIC, REGISTERS, register
+from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, MEMORY_WORD, PACKET_BEATS
+from splitjoin.circuit.registers import MAGIC, MEMORY_FAULT, REGISTERS, register
 from splitjoin.circuit.wire import ItemKind
 
 from .axi_masters import MASTERS, LiteMaster
@@ -32,6 +42,36 @@ from .sampling import sampled
 _JOBS = json.loads(Path(os.environ["SPLITJOIN_VECTORS"]).read_text())
 _ORDERS = len({job["order"] for job in _JOBS})
 _HIGHEST = REGISTERS[-1].address + REGISTERS[-1].bits // 32
+#: Where a circuit's windows lie in memory, if not in block RAM: beyond 32 bits.
+_BASE = 0x1_2300_0000
+
+
+#: Signals of the AXI4 master that are low in reset.
+_MEMORY_SIGNALS = ("awvalid", "wvalid", "arvalid", "bready", "rready")
+
+
+class Memory:
+    """What lies behind the circuit's AXI4 master: the bytes from `_BASE` on, which nobody has cleared. The access that
+    begins when ``left`` is 0, and all behind it, are errors, for which `AxiSlave` answers SLVERR.
+    """
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self._bytes: defaultdict[int, int] = defaultdict(lambda: rng.randrange(256))
+        self.left = sys.maxsize
+
+    def _begin(self, address: int) -> None:
+        self.left -= 1
+        if address < _BASE or self.left < 0:
+            raise ValueError(f"there is no memory at {address:x}")
+
+    async def read(self, address: int, length: int, **_: Any) -> bytes:
+        self._begin(address)
+        return bytes(self._bytes[at] for at in range(address, address + length))
+
+    async def write(self, address: int, data: bytes, **_: Any) -> None:
+        self._begin(address)
+        self._bytes |= dict(enumerate(data, address))
 
 
 class TB:
@@ -47,6 +87,14 @@ class TB:
         self.record_bytes, self.item_bytes = len(dut.s_axis_tdata) // 8, len(dut.m_axis_tdata) // 8
         self.source.set_pause_generator(stalls.source())
         self.sink.set_pause_generator(stalls.sink())
+        self.memory = Memory(stalls.seed) if hasattr(dut, "m_axi_awaddr") else None
+        if self.memory is not None:
+            self.slave = slave = AxiSlave(AxiBus.from_prefix(dut, "m_axi"), dut.aclk, **reset, target=self.memory)
+            write, read = slave.write_if, slave.read_if
+            for n, channel in enumerate((write.b_channel, read.r_channel)):
+                channel.set_pause_generator(stalls.source(n + 9))
+            for n, channel in enumerate((write.aw_channel, write.w_channel, read.ar_channel)):
+                channel.set_pause_generator(stalls.sink(n + 9))
         dut.aresetn.value = 0
         Clock(dut.aclk, 10, unit="ns").start(start_high=False)  # at time 0 nothing has a value yet
         cocotb.start_soon(self._watch())
@@ -57,7 +105,8 @@ class TB:
         self.lite.reset()
         await ClockCycles(self.dut.aclk, cycles)
         for name in ("s_axis_tready", "m_axis_tvalid", "s_axil_awready", "s_axil_wready", "s_axil_arready",
-                     "s_axil_bvalid", "s_axil_rvalid"):
+                     "s_axil_bvalid", "s_axil_rvalid",
+                     *(f"m_axi_{name}" for name in _MEMORY_SIGNALS if self.memory is not None)):
             assert not int(getattr(self.dut, name).value), f"{name} is high in reset"
         self.dut.aresetn.value = 1
         await RisingEdge(self.dut.aclk)
@@ -67,6 +116,9 @@ class TB:
         dut = self.dut
         channels = {"m_axis": ("m_axis_t", ("m_axis_tdata", "m_axis_tlast")), "b": ("s_axil_b", ("s_axil_bresp",)),
                     "r": ("s_axil_r", ("s_axil_rdata", "s_axil_rresp"))}
+        if self.memory is not None:
+            channels |= {f"m_axi_{name}": (f"m_axi_{name}", tuple(f"m_axi_{name}{field}" for field in fields))
+                         for name, fields in (("aw", ("id", "addr")), ("w", ("data", "strb")), ("ar", ("id", "addr")))}
         contracts = {name: Contract(name) for name in channels}
         for cycle in itertools.count():
             await RisingEdge(dut.aclk)
@@ -97,6 +149,9 @@ class TB:
         """Check the identity of the circuit, and write the settings."""
         assert await self.read("id") == MAGIC
         assert f"{await self.read('abi'):016x}" == job["abi"]
+        if self.memory is not None:
+            for n in (1, 0):  # the low word opens the port
+                await self.write(MEMORY_WORD + n, _BASE >> 32 * n & 0xFFFFFFFF)
         for word, value in job["writes"]:
             await self.write(word, value)
 
@@ -216,13 +271,61 @@ async def registers_follow_axi_lite(dut: Any, stalls: str, master: str) -> None:
         if reg.access == "rw":
             wanted = b"".join(memory[reg.address + n] for n in range(reg.bits // 32))
             assert (await tb.lite.read(4 * reg.address, len(wanted))).data == wanted, reg.name
+    base = [] if tb.memory is None else [MEMORY_WORD, MEMORY_WORD + 1]
     for at in range(64):
         got = await tb.lite.read(4 * at, 4)
-        assert got.okay == (at < _HIGHEST or at == CONTROL_WORD), at
-        if at != CONTROL_WORD and at not in writable:
+        assert got.okay == (at < _HIGHEST or at in (CONTROL_WORD, *base)), at
+        if at != CONTROL_WORD and at not in (*writable, *base):
             assert not (await tb.lite.write(4 * at, b"\xff" * 4)).okay, at
     # Reads and writes at once: neither waits for the other for good.
     reads = [cocotb.start_soon(tb.lite.read(0, 4)) for _ in range(30)]
     writes = [cocotb.start_soon(tb.lite.write(4 * writable[n % 4], bytes(4))) for n in range(30)]
     for task in (*reads, *writes):
         assert (await task).okay
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=["flowing", "both"])
+async def memory_is_where_it_is_told(dut: Any, stalls: str) -> None:
+    """Nothing is asked before the base is known; an error of memory is told, and a reset of the join ends it."""
+    rng = random.Random(random.getrandbits(32))
+    tb = TB(dut, MATRIX[stalls].seeded(rng.getrandbits(32)), "cocotbext-axi")
+    await tb.reset()
+    if tb.memory is None:
+        assert not (await tb.lite.read(4 * MEMORY_WORD, 4)).okay
+        return
+    job = rng.choice(_JOBS)
+    untouched = tb.memory.left
+    await tb.write(MEMORY_WORD + 1, _BASE >> 32)
+    await ClockCycles(dut.aclk, 200)
+    assert tb.memory.left == untouched
+    await tb.lite.write(4 * MEMORY_WORD + 2, (_BASE >> 16 & 0xFFFF).to_bytes(2, "little"))
+    await tb.lite.write(4 * MEMORY_WORD, b"\x21\x03")
+    low = int.from_bytes((await tb.lite.read(4 * MEMORY_WORD, 8)).data, "little")
+    assert low == _BASE, "bits below the memory's size are 0"
+    await tb.prepare(job)
+    await ClockCycles(dut.aclk, 300)
+    tb.memory.left = 0
+    cocotb.start_soon(tb.send([int(n, 16) for n in job["records"]], rng))
+    await ClockCycles(dut.aclk, 600)
+    assert await tb.read("overflow") == 1 << MEMORY_FAULT
+    tb.memory.left = sys.maxsize
+    for _ in range(2):  # the rest of the records enters the join before its second reset
+        await tb.write(CONTROL_WORD, 1)
+        await with_timeout(tb.source.wait(), 400, "us")
+        await ClockCycles(dut.aclk, 40 * IDLE_CYCLES)
+    tb.sink.clear()
+    assert await tb.read("overflow") == 0
+    # Answers to what the join asked before its reset come late.
+    for _ in range(4):
+        await tb.prepare(job)
+        await tb.send([int(n, 16) for n in job["records"][:6]], rng)
+        await ClockCycles(dut.aclk, rng.randint(60, 120))
+        answers = (tb.slave.read_if.r_channel, tb.slave.write_if.b_channel)
+        for channel in answers:
+            channel.set_pause_generator(itertools.chain(itertools.repeat(True, 700), [False]))
+        await ClockCycles(dut.aclk, 30)
+        await tb.write(CONTROL_WORD, 1)
+        await ClockCycles(dut.aclk, 20 * IDLE_CYCLES)
+        tb.sink.clear()
+        await answer(tb, job, rng)

@@ -1,15 +1,19 @@
-"""The join behind AXI ports: AXI4-Stream records in, AXI4-Stream items out, AXI4-Lite registers."""
+"""The join behind AXI ports: AXI4-Stream records in, AXI4-Stream items out, AXI4-Lite registers, and an AXI4 master for
+windows in external memory.
+"""
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Instance, Module, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.axi import ADDRESS_BITS, IDLE_CYCLES, PACKET_BEATS, RESET_CYCLES, AxiShape
+from splitjoin.circuit.axi import ADDRESS_BITS, IDLE_CYCLES, MEMORY_ADDRESS_BITS, PACKET_BEATS, RESET_CYCLES, AxiShape
+from splitjoin.circuit.memory import LINE_BITS, LINE_BYTES, byte_bits, id_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
 
 from ..circuit import circuit, circuit_ports
+from ..memory.isolation import Isolation
 from ..top import padded
 from .axil import AxiLiteSlave, axil_ports
 from .registers import bus_ports
@@ -65,6 +69,25 @@ def source_ports(config: Configuration) -> list[str]:
     return ["s_axis"] if config.sources == 1 else [f"s_axis_{n}" for n in range(config.sources)]
 
 
+#: Signals of an AXI4 address channel that never change: single beats of 16 bytes at rising addresses, to normal memory
+#: that is not cached and may buffer.
+_CONSTANT = {"len": (8, 0), "size": (3, LINE_BYTES.bit_length() - 1), "burst": (2, 1), "lock": (1, 0),
+             "cache": (4, 0b0011), "prot": (3, 0), "qos": (4, 0)}
+
+
+def _memory_ports(config: Configuration) -> dict[str, wiring.Member]:
+    """The ports of the AXI4 master, without their prefix."""
+    number = id_bits(config)
+    asks = {"id": Out(number), "addr": Out(MEMORY_ADDRESS_BITS),
+            **{name: Out(bits) for name, (bits, _) in _CONSTANT.items()}, "valid": Out(1), "ready": In(1)}
+    return {**{f"aw{name}": member for name, member in asks.items()},
+            "wdata": Out(LINE_BITS), "wstrb": Out(LINE_BYTES), "wlast": Out(1), "wvalid": Out(1), "wready": In(1),
+            "bid": In(number), "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+            **{f"ar{name}": member for name, member in asks.items()},
+            "rid": In(number), "rdata": In(LINE_BITS), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
+            "rready": Out(1)}
+
+
 def axi_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of `AxiJoin`, by the names of AMBA."""
     shape = AxiShape.of(config)
@@ -76,6 +99,8 @@ def axi_ports(config: Configuration) -> dict[str, wiring.Member]:
         "m_axis_tdata": Out(8 * shape.item_bytes), "m_axis_tvalid": Out(1), "m_axis_tready": In(1),
         "m_axis_tlast": Out(1),
         **{f"s_axil_{name}": member for name, member in axil_ports(ADDRESS_BITS).items()},
+        **({} if config.memory == "bram" else
+           {f"m_axi_{name}": member for name, member in _memory_ports(config).items()}),
     }
 
 
@@ -91,13 +116,19 @@ class AxiJoin(wiring.Component):
     keeps ``ready`` low until the join can accept. The register ``control`` resets the join alone: an item that
     is offered on ``m_axis`` then stays until it is taken, as AXI4-Stream demands.
 
+    ``m_axi``, with windows in external memory: reads and writes of single beats, at ``memory_base`` and above. Nothing
+    is asked before the low word of this register has been written. The register ``control`` resets the join only once
+    all requests are answered.
+
     ``join``: the name of the join's module, of which this circuit then has an instance, and its clock is ``aclk``; or
     None for a submodule, for simulation, and domain ``sync`` of the surroundings.
     """
 
     def __init__(self, config: Configuration, join: str | None = None):
         self.config, self._join = config, join
-        self._axil = AxiLiteSlave(len(bus_ports()["addr"].shape))
+        in_memory = config.memory != "bram"
+        self._axil = AxiLiteSlave(len(bus_ports()["addr"].shape), byte_bits(config) if in_memory else None)
+        self._isolation = Isolation(config) if in_memory else None
         shape = AxiShape.of(config)
         self._packetizer = Packetizer(8 * shape.item_bytes, beats=shape.packet_beats)
         super().__init__(axi_ports(config))
@@ -117,7 +148,7 @@ class AxiJoin(wiring.Component):
         m.submodules.packetizer = ResetInserter(port_reset)(packetizer)
         with m.If(port_reset | axil.restart):
             m.d.sync += held.eq(RESET_CYCLES)
-        with m.Elif(held != 0):
+        with m.Elif((held != 0) if self._isolation is None else (held != 0) & self._isolation.idle):
             m.d.sync += held.eq(held - 1)
         m.d.sync += join_reset.eq(port_reset | axil.restart | (held != 0))
         m.d.comb += [running.eq(self.aresetn & ~join_reset & ~axil.restart),
@@ -132,6 +163,9 @@ class AxiJoin(wiring.Component):
             join.addr.eq(axil.addr), join.w_stb.eq(axil.w_stb), join.w_data.eq(axil.w_data),
             axil.r_data.eq(join.r_data),
         ]
+        if self._isolation is not None:
+            m.submodules.isolation = ResetInserter(port_reset)(self._isolation)
+            self._connect_memory(m, join, self._isolation, running)
         width = padded(self.config.input_record)
         for n, name in enumerate(source_ports(self.config)):
             tdata, tvalid, tready = (getattr(self, f"{name}_t{signal}") for signal in ("data", "valid", "ready"))
@@ -144,6 +178,28 @@ class AxiJoin(wiring.Component):
             else:
                 m.d.comb += port.eq(inner & self.aresetn if name.endswith(("valid", "ready")) else inner)
         return m
+
+    def _connect_memory(self, m: Module, join, isolation: Isolation, running: Signal) -> None:
+        """Connects the join's port to memory with ``m_axi``."""
+        wiring.connect(m, join.m, isolation.i)
+        m.d.comb += isolation.open.eq(running & self._axil.based)
+        for channel in ("aw", "ar"):
+            asks = getattr(isolation.o, channel)
+            of = {name: getattr(self, f"m_axi_{channel}{name}") for name in (
+                "id", "addr", "valid", "ready", *_CONSTANT)}
+            m.d.comb += [of["id"].eq(asks.p.id), of["valid"].eq(asks.valid & self.aresetn), asks.ready.eq(of["ready"]),
+                         # The base is a multiple of the memory's size, so no carry leads from a line's number.
+                         of["addr"].eq(self._axil.base | Cat(Const(0, (LINE_BYTES - 1).bit_length()), asks.p.line)),
+                         *(of[name].eq(value) for name, (_, value) in _CONSTANT.items())]
+        w, b, r = isolation.o.w, isolation.o.b, isolation.o.r
+        m.d.comb += [
+            self.m_axi_wdata.eq(w.p.data), self.m_axi_wstrb.eq(w.p.strb), self.m_axi_wlast.eq(1),
+            self.m_axi_wvalid.eq(w.valid & self.aresetn), w.ready.eq(self.m_axi_wready),
+            b.p.id.eq(self.m_axi_bid), b.p.resp.eq(self.m_axi_bresp), b.valid.eq(self.m_axi_bvalid),
+            r.p.id.eq(self.m_axi_rid), r.p.data.eq(self.m_axi_rdata), r.p.resp.eq(self.m_axi_rresp),
+            r.valid.eq(self.m_axi_rvalid),
+            self.m_axi_bready.eq(b.ready & self.aresetn), self.m_axi_rready.eq(r.ready & self.aresetn),
+        ]
 
     def _submodule(self, m: Module, reset: Signal):
         """The join, held in reset while ``reset`` is high."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.axi import ADDRESS_BITS, CONTROL_WORD, OKAY, SLVERR
+from splitjoin.circuit.axi import ADDRESS_BITS, CONTROL_WORD, MEMORY_ADDRESS_BITS, MEMORY_WORD, OKAY, SLVERR
 from splitjoin.circuit.registers import REGISTERS
 
 __all__ = ["AxiLiteSlave", "axil_ports"]
@@ -32,7 +32,8 @@ class AxiLiteSlave(wiring.Component):
 
     Ports: those of `axil_ports`; the register bus (``addr``, ``w_stb``, ``w_data``, ``r_data``) with word addresses of
     ``bus_bits`` bits; ``restart``, high for a cycle when 1 is written to bit 0 of the register ``control``, which reads
-    0; ``hold``: nothing is executed while it is high.
+    0; ``hold``: nothing is executed while it is high. With ``base_bits``, which is not None, the register
+    ``memory_base`` exists: ``base``, whose ``base_bits`` low bits are 0; ``based``: its low word has been written.
 
     The low two address bits are ignored, and so are ``awprot`` and ``arprot``. Byte strobes hold: a write of some bytes
     reads the word first and keeps the others; it latches the high word of a 64-bit register as a read does. Responses:
@@ -41,12 +42,13 @@ class AxiLiteSlave(wiring.Component):
     are taken, and ``awready``, ``wready`` and ``arready`` are registers: no path leads from an input to an output.
     """
 
-    def __init__(self, bus_bits: int):
-        self._bus_bits = bus_bits
+    def __init__(self, bus_bits: int, base_bits: int | None = None):
+        self._bus_bits, self._base_bits = bus_bits, base_bits
+        memory = {} if base_bits is None else {"base": Out(MEMORY_ADDRESS_BITS), "based": Out(1)}
         super().__init__({
             **axil_ports(ADDRESS_BITS),
             "addr": Out(bus_bits), "w_stb": Out(1), "w_data": Out(32), "r_data": In(32),
-            "restart": Out(1), "hold": In(1),
+            "restart": Out(1), "hold": In(1), **memory,
         })
 
     def elaborate(self, platform) -> Module:
@@ -85,6 +87,14 @@ class AxiLiteSlave(wiring.Component):
         def respond(response) -> list:
             return [self.bvalid.eq(1), self.bresp.eq(response), has_address.eq(0), has_data.eq(0)]
 
+        own = read_word == CONTROL_WORD  # registers of this module, which is not the join's
+        own_data: Value = Const(0)
+        if self._base_bits is not None:
+            base, is_base = Signal(MEMORY_ADDRESS_BITS), read_word[1:] == MEMORY_WORD >> 1
+            m.d.comb += self.base.eq(Cat(Const(0, self._base_bits), base[self._base_bits:]))
+            own |= is_base
+            own_data = Mux(is_base, self.base.word_select(read_word[0], 32), 0)
+
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += wait.eq(0)
@@ -97,15 +107,22 @@ class AxiLiteSlave(wiring.Component):
             with m.State("READ"):
                 m.d.sync += wait.eq(wait + 1)
                 with m.If(wait == _READ_CYCLES - 1):
-                    is_control = read_word == CONTROL_WORD
                     m.d.sync += [
-                        self.rvalid.eq(1), has_read.eq(0), self.rresp.eq(Mux(readable | is_control, OKAY, SLVERR)),
-                        self.rdata.eq(Mux(readable, self.r_data, 0))]
+                        self.rvalid.eq(1), has_read.eq(0), self.rresp.eq(Mux(readable | own, OKAY, SLVERR)),
+                        self.rdata.eq(Mux(readable, self.r_data, own_data))]
                     m.next = "IDLE"
             with m.State("WRITE"):
                 with m.If(write_word == CONTROL_WORD):
                     m.d.sync += [*respond(OKAY), self.restart.eq(strobes[0] & data[0])]
                     m.next = "IDLE"
+                if self._base_bits is not None:
+                    with m.Elif(write_word[1:] == MEMORY_WORD >> 1):
+                        m.d.sync += [*respond(OKAY), self.based.eq(self.based | (~write_word[0] & strobes.any()))]
+                        for n, enabled in enumerate(strobes):
+                            with m.If(enabled):
+                                m.d.sync += base.word_select(write_word[0], 32)[8 * n:8 * n + 8].eq(
+                                    data[8 * n:8 * n + 8])
+                        m.next = "IDLE"
                 with m.Elif(~writable):
                     m.d.sync += respond(SLVERR)
                     m.next = "IDLE"

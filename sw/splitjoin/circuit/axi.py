@@ -1,19 +1,27 @@
-"""The contract of the AXI top, for circuit and driver: widths of its streams, and its AXI4-Lite address map."""
+"""The contract of the AXI top, for circuit and driver: widths of its streams, its AXI4-Lite address map, and the memory
+of circuits with windows outside.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .memory import LINE_BITS, byte_bits, id_bits, lines
 from .registers import REGISTERS
 from .wire import Configuration, Record
 
-__all__ = ["ADDRESS_BITS", "CONTROL_WORD", "IDLE_CYCLES", "OKAY", "PACKET_BEATS", "PACKET_BYTES", "RESET_CYCLES",
-           "SLVERR", "AxiShape", "beat_bytes"]
+__all__ = ["ADDRESS_BITS", "CONTROL_WORD", "IDLE_CYCLES", "MEMORY_ADDRESS_BITS", "MEMORY_WORD", "OKAY", "PACKET_BEATS",
+           "PACKET_BYTES", "RESET_CYCLES", "SLVERR", "AxiShape", "beat_bytes", "described_memory"]
 
 #: Width of AXI4-Lite byte addresses: 64 words.
 ADDRESS_BITS = 8
 #: Word address of the register ``control``: writing 1 to bit 0 resets the join; it reads 0.
 CONTROL_WORD = 2**(ADDRESS_BITS - 2) - 1
+#: Word address of ``memory_base``, of 64 bits, which circuits with external memory have: where it begins. Both of its
+#: words read what they will use: the bits below the memory's size are 0.
+MEMORY_WORD = CONTROL_WORD - 3
+#: Width of the AXI4 master's addresses.
+MEMORY_ADDRESS_BITS = 64
 #: Cycles for which the join is held in reset after ``aresetn`` was low, or 1 was written to ``control``.
 RESET_CYCLES = 4
 #: Cycles that an item waits for the next one before it ends a packet.
@@ -23,7 +31,7 @@ PACKET_BEATS, PACKET_BYTES = 256, 2**13
 #: AXI responses (AMBA AXI4 specification, table A3-4).
 OKAY, SLVERR = 0, 2
 
-assert REGISTERS[-1].address + REGISTERS[-1].bits // 32 <= CONTROL_WORD
+assert REGISTERS[-1].address + REGISTERS[-1].bits // 32 <= MEMORY_WORD
 
 
 def beat_bytes(record: Record) -> int:
@@ -50,3 +58,9 @@ class AxiShape:
     def packet_beats(self) -> int:
         """Most beats of a packet of this circuit: fewer than `PACKET_BEATS` where beats are wide."""
         return min(PACKET_BEATS, PACKET_BYTES // self.item_bytes)
+
+
+def described_memory(config: Configuration) -> dict[str, int]:
+    """The external memory of ``config`` as plain data: its size and alignment in bytes, and widths of the master."""
+    return {"bytes": lines(config) * LINE_BITS // 8, "alignment": 2**byte_bits(config), "data_bits": LINE_BITS,
+            "address_bits": MEMORY_ADDRESS_BITS, "id_bits": id_bits(config), "base_byte_address": 4 * MEMORY_WORD}

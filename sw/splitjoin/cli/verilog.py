@@ -91,9 +91,9 @@ def write_circuit(args: argparse.Namespace) -> None:
     parameters = CircuitParameters(**options)
     check("sources with --testbench", parameters.sources, parameters.sources == 1 or args.testbench is None,
           "1, as testbenches have one source")
-    for option, asked in (("--testbench", args.testbench is not None), ("--top axi", axi)):
-        check(f"memory with {option}", parameters.memory, parameters.memory == "bram" or not asked,
-              "bram, as it has no port for external memory yet; write the plain top, whose ports m__… are one")
+    check("memory with --testbench and --top streams", parameters.memory,
+          parameters.memory == "bram" or args.testbench is None or axi,
+          "bram, as this testbench has no memory; --top axi has one, in the testbench too")
     circuit = chosen_circuit(query, parameters)
     plan, config = circuit.plan, circuit.config
     warn_that_pairs_leave(circuit)

@@ -294,7 +294,7 @@ def test_verilog_with_axi_ports(folder: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(("code", "options"), [
     (FAILURE, ("--window", "ROWS 1000000", "--cores", "1", "--capacity", "64")), (FAILURE, ("--lanes", "3")),
-    (FAILURE, ("--memory", "axi", "--top", "axi")), (FAILURE, ("--memory", "axi", "--testbench", "verilog"))])
+    (FAILURE, ("--memory", "axi", "--testbench", "verilog"))])
 def test_verilog_that_could_not_run_the_query_is_not_written(folder: Path, code: int, options: tuple[str, ...]) -> None:
     assert main(["verilog", "--on", ON, "--schema-r", "x:int32", "--schema-s", "a:int32", "-o", "v", *options]) == code
     assert not Path("v").exists()

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from splitjoin.base.version import __version__
 
-from ..axi import ADDRESS_BITS, CONTROL_WORD, AxiShape
+from ..axi import ADDRESS_BITS, CONTROL_WORD, MEMORY_ADDRESS_BITS, MEMORY_WORD, AxiShape, described_memory
 from ..registers import REGISTERS, RegisterField
 from ..wire import WORD_BITS, Configuration
 
@@ -47,6 +47,8 @@ _NAMESPACES = {"spirit": "http://www.spiritconsortium.org/XMLSchema/SPIRIT/1685-
 _ACCESS = {"r": "read-only", "rw": "read-write", "w": "write-only"}
 #: Name of the memory map, of its address block, and of the set of Verilog files.
 _MAP, _BLOCK, _FILES = "registers", "block", "rtl"
+#: Name of the address space that an AXI4 master sees.
+_SPACE = "memory"
 #: FPGA families that Vivado offers the component for, as Beta: it uses no cells of a family, but has run on no board.
 _FAMILIES = ("artix7", "kintex7", "spartan7", "virtex7", "zynq", "artixuplus", "kintexu", "kintexuplus", "virtexu",
              "virtexuplus", "zynquplus", "versal")
@@ -60,6 +62,10 @@ def ip_xact(top: str, config: Configuration, ports: Mapping[str, Mapping[str, An
     shape = AxiShape.of(config)
     axil = [name.removeprefix("s_axil_") for name in ports if name.startswith("s_axil_")]
     streams = ("tdata", "tvalid", "tready", "tlast")
+    in_memory = config.memory != "bram"
+    memory = [_memory(config, [name.removeprefix("m_axi_") for name in ports if name.startswith("m_axi_")])
+              ] if in_memory else []
+    clocked = "s_axis:m_axis:s_axil" + (":m_axi" if in_memory else "")
     interfaces = [
         _bus("s_axis", "interface", "axis", _element("slave"), {name.upper(): f"s_axis_{name}" for name in streams},
              {"TDATA_NUM_BYTES": shape.record_bytes, "HAS_TLAST": 1}),
@@ -67,8 +73,9 @@ def ip_xact(top: str, config: Configuration, ports: Mapping[str, Mapping[str, An
              {"TDATA_NUM_BYTES": shape.item_bytes, "HAS_TLAST": 1}),
         _bus("s_axil", "interface", "aximm", _element("slave", _element("memoryMapRef", memoryMapRef=_MAP)),
              {name.upper(): f"s_axil_{name}" for name in axil}, {"PROTOCOL": "AXI4LITE", "DATA_WIDTH": 32}),
+        *memory,
         _bus("aclk", "signal", "clock", _element("slave"), {"CLK": "aclk"},
-             {"ASSOCIATED_BUSIF": "s_axis:m_axis:s_axil", "ASSOCIATED_RESET": "aresetn"}),
+             {"ASSOCIATED_BUSIF": clocked, "ASSOCIATED_RESET": "aresetn"}),
         _bus("aresetn", "signal", "reset", _element("slave"), {"RST": "aresetn"}, {"POLARITY": "ACTIVE_LOW"})]
     block = _element("addressBlock", _element("name", _BLOCK), _element("baseAddress", 0),
                      _element("range", 2**ADDRESS_BITS), _element("width", 32), _element("usage", "register"),
@@ -79,6 +86,9 @@ def ip_xact(top: str, config: Configuration, ports: Mapping[str, Mapping[str, An
     component = _element(
         "component", _element("vendor", "splitjoin"), _element("library", "ip"), _element("name", top),
         _element("version", f"{major}.{minor}"), _element("busInterfaces", *interfaces),
+        *([_element("addressSpaces", _element(
+            "addressSpace", _element("name", _SPACE), _element("range", 2**MEMORY_ADDRESS_BITS),
+            _element("width", described_memory(config)["data_bits"])))] if in_memory else []),
         _element("memoryMaps", _element("memoryMap", _element("name", _MAP), block)),
         _element("model", _element("views", _view(top, "synthesis"), _view(top, "simulation")),
                  _element("ports", *(_port(name, port) for name, port in ports.items()))),
@@ -116,6 +126,17 @@ def _bus(name: str, library: str, kind: str, mode: ElementTree.Element, ports: M
         "value", value, id=f"BUSIFPARAM_VALUE.{name.upper()}.{key}")) for key, value in parameters.items())
     return _element("busInterface", _element("name", name), *kinds, mode, _element("portMaps", *maps),
                     _element("parameters", *given))
+
+
+def _memory(config: Configuration, signals: Iterable[str]) -> ElementTree.Element:
+    """The AXI4 master ``m_axi``, which reads and writes single beats with as many ids as the circuit has requests."""
+    widths = described_memory(config)
+    under_way = 2**widths["id_bits"]
+    return _bus("m_axi", "interface", "aximm", _element("master", _element("addressSpaceRef", addressSpaceRef=_SPACE)),
+                {name.upper(): f"m_axi_{name}" for name in signals},
+                {"PROTOCOL": "AXI4", "DATA_WIDTH": widths["data_bits"], "ADDR_WIDTH": widths["address_bits"],
+                 "ID_WIDTH": widths["id_bits"], "MAX_BURST_LENGTH": 1, "SUPPORTS_NARROW_BURST": 0,
+                 "NUM_READ_OUTSTANDING": under_way, "NUM_WRITE_OUTSTANDING": under_way})
 
 
 def _register(word: Word) -> ElementTree.Element:
@@ -200,6 +221,11 @@ def register_words(config: Configuration) -> list[Word]:
                 f"{reg.name}{half}", 4 * (reg.address + n), reg.access, f"{text}{which}",
                 zero or reg.name in ("id", "abi"), None if reset is None else reset >> WORD_BITS * n & 2**WORD_BITS - 1,
                 reg.fields or (RegisterField("value", 0, WORD_BITS, ""),)))
+    if config.memory != "bram":
+        size = described_memory(config)["alignment"]
+        text = f"where the windows lie in memory, a multiple of {size}; no request precedes its low word"
+        words += [Word(f"memory_base_{half}", 4 * (MEMORY_WORD + n), "rw", f"{text} ({half} word)", False, 0,
+                       (RegisterField("value", 0, WORD_BITS, ""),)) for n, half in enumerate(("lo", "hi"))]
     # A field called "reset" would hide a method of UVM's registers.
     words.append(Word("control", 4 * CONTROL_WORD, "w", "writing 1 to bit 0 resets the join; it reads 0", False, 0,
                       (RegisterField("restart", 0, 1, "writing 1 resets the join"),)))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import Template
 
-from ..axi import AxiShape
+from ..axi import MEMORY_WORD, AxiShape, described_memory
+from ..memory import LINE_BITS, LINE_BYTES, head_lines, lines
 from ..registers import REGISTERS
 from ..wire import NO_ITEM, WORD_BITS, Configuration, ItemKind
 from .vectors import Vectors
 
 __all__ = ["testbench_files"]
 
+#: Where a testbench has the windows of a circuit with external memory: beyond 32 bits, and a multiple of every size.
+_BASE = 2**33
 #: Cycles without progress after which a testbench gives up.
 _PATIENCE = 20_000
 
@@ -23,10 +27,16 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
     if ``axi``, else with streams.
     """
     shape = AxiShape.of(config)
+    in_memory = config.memory != "bram"
+    if in_memory:  # the low word, which is the last one, opens the port
+        base = [(MEMORY_WORD + 1, _BASE >> WORD_BITS), (MEMORY_WORD, _BASE & 2**WORD_BITS - 1)]
+        vectors = replace(vectors, writes=[*base, *vectors.writes])
+    # Meanwhile the circuit clears the heads of both streams, a line after the other.
+    patience = _PATIENCE + (40 * head_lines(config) if in_memory else 0)
     s_low, s_bits = config.item_record.offsets()["s"]
     values = {
         "top": top, "sources": " ".join(sources), "records": len(vectors.records), "items": len(vectors.items),
-        "writes": len(vectors.writes), "patience": _PATIENCE, "abi": f"{vectors.abi:016x}",
+        "writes": len(vectors.writes), "patience": patience, "abi": f"{vectors.abi:016x}",
         "record_bits": 8 * shape.record_bytes if axi else max(3, config.input_record.words) * WORD_BITS,
         "item_bits": 8 * shape.item_bytes if axi else max(3, config.output_record.words) * WORD_BITS,
         "item_width": config.item_record.width, "end": ItemKind.END.value, "ordered": int(vectors.ordered),
@@ -40,13 +50,18 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
         "pair": ItemKind.PAIR.value, "sided": int(config.structure.later_probes),
         "else_star": ("// else the row of S is the end of a state" if config.folds else
                       f"else meaning[{s_low + s_bits - 1}:{s_low}] = 0;"),
+        **(described_memory(config) | {"base": _BASE, "lines": lines(config), "shift": LINE_BYTES.bit_length() - 1,
+                                       "line_bits": LINE_BITS, "line_bytes": LINE_BYTES} if in_memory else {}),
         "places_text": "one" if config.root_width == 1 else f"{config.root_width} places",
         **{f"{name}_{end}": bit for name, (at, width) in config.item_record.offsets().items()
            for end, bit in (("low", at), ("high", at + width - 1))},
     }
+    wires, memory = ((_VERILOG_MEMORY_WIRES, _VERILOG_MEMORY if kind == "verilog" else _COCOTB_MEMORY) if in_memory
+                     else ("", "" if kind == "verilog" else _COCOTB_NO_MEMORY))
+    values |= {"memory_wires": wires, "memory": Template(memory).substitute(values)}
     if kind == "cocotb":
         return {"vectors.json": vectors.json(), "test_circuit.py": Template(_COCOTB).substitute(
-                    values, ports=_COCOTB_AXI if axi else _COCOTB_STREAMS),
+                    values, ports=Template(_COCOTB_AXI).substitute(values) if axi else _COCOTB_STREAMS),
                 "run.py": Template(_RUN).substitute(values), "Makefile": _COCOTB_MAKEFILE}
     rows = {"records.hex": vectors.records, "items.hex": vectors.items,
             "writes.hex": [at << 32 | value for at, value in vectors.writes]}
@@ -203,9 +218,9 @@ _VERILOG_AXI = """\
     .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid),
     .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready),
     .s_axil_araddr(araddr), .s_axil_arprot(3'd0), .s_axil_arvalid(arvalid), .s_axil_arready(arready),
-    .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready)
+    .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready)$memory_wires
   );
-
+$memory
   task start;
     begin
       repeat (4) @(negedge clk);
@@ -245,6 +260,71 @@ _VERILOG_AXI = """\
       @(negedge clk) bready = 1'b0;
     end
   endtask
+"""
+
+_VERILOG_MEMORY_WIRES = """,
+    .m_axi_awid(m_awid), .m_axi_awaddr(m_awaddr), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
+    .m_axi_awcache(), .m_axi_awprot(), .m_axi_awqos(), .m_axi_awvalid(m_awvalid), .m_axi_awready(!m_addressed),
+    .m_axi_wdata(m_wdata), .m_axi_wstrb(m_wstrb), .m_axi_wlast(), .m_axi_wvalid(m_wvalid), .m_axi_wready(!m_sent),
+    .m_axi_bid(m_bid), .m_axi_bresp(2'b00), .m_axi_bvalid(m_bvalid), .m_axi_bready(m_bready),
+    .m_axi_arid(m_arid), .m_axi_araddr(m_araddr), .m_axi_arlen(), .m_axi_arsize(), .m_axi_arburst(), .m_axi_arlock(),
+    .m_axi_arcache(), .m_axi_arprot(), .m_axi_arqos(), .m_axi_arvalid(m_arvalid), .m_axi_arready(!m_reading),
+    .m_axi_rid(m_rid), .m_axi_rdata(m_rdata), .m_axi_rresp(2'b00), .m_axi_rlast(1'b1), .m_axi_rvalid(m_rvalid),
+    .m_axi_rready(m_rready)"""
+
+_VERILOG_MEMORY = """
+  // Memory: a read and a write at a time, each answered after a random pause. What was not written is random.
+  reg [$line_bits-1:0] memory [0:$lines-1];
+  wire [$id_bits-1:0] m_awid, m_arid;
+  wire [63:0] m_awaddr, m_araddr;
+  wire [$line_bits-1:0] m_wdata;
+  wire [$line_bytes-1:0] m_wstrb;
+  wire m_awvalid, m_wvalid, m_bready, m_arvalid, m_rready;
+  reg [$id_bits-1:0] m_bid = 0, m_rid = 0;
+  reg [63:0] m_at = 0;
+  reg [$line_bits-1:0] m_rdata = 0, m_data = 0;
+  reg [$line_bytes-1:0] m_strobes = 0;
+  reg m_addressed = 1'b0, m_sent = 1'b0, m_bvalid = 1'b0, m_reading = 1'b0, m_rvalid = 1'b0;
+  integer m_seed = 2, m_n;
+  initial for (m_n = 0; m_n < $lines; m_n = m_n + 1)
+    memory[m_n] = {$$random(m_seed), $$random(m_seed), $$random(m_seed), $$random(m_seed)};
+
+  // The number of the line at an address; none has it if there is none.
+  function [63:0] line(input [63:0] address);
+    line = address[$shift-1:0] != 0 ? ~64'd0 : (address - 64'd$base) >> $shift;
+  endfunction
+
+  always @(posedge clk) if (aresetn) begin
+    if (m_arvalid && line(m_araddr) >= $lines || m_awvalid && line(m_awaddr) >= $lines)
+      fail("an address outside the memory");
+    if (m_arvalid && !m_reading) begin
+      m_reading <= 1'b1;
+      m_rid <= m_arid;
+      m_rdata <= memory[line(m_araddr)];
+    end else if (m_rvalid && m_rready) begin
+      m_reading <= 1'b0;
+      m_rvalid <= 1'b0;
+    end else if (m_reading && ($$random(m_seed) & 1) != 0) m_rvalid <= 1'b1;
+    if (m_awvalid && !m_addressed) begin
+      m_addressed <= 1'b1;
+      m_bid <= m_awid;
+      m_at <= line(m_awaddr);
+    end
+    if (m_wvalid && !m_sent) begin
+      m_sent <= 1'b1;
+      m_data <= m_wdata;
+      m_strobes <= m_wstrb;
+    end
+    if (m_bvalid && m_bready) begin
+      m_addressed <= 1'b0;
+      m_sent <= 1'b0;
+      m_bvalid <= 1'b0;
+    end else if (m_addressed && m_sent && !m_bvalid && ($$random(m_seed) & 1) != 0) begin
+      for (m_n = 0; m_n < $line_bytes; m_n = m_n + 1)
+        if (m_strobes[m_n]) memory[m_at][8*m_n +: 8] <= m_data[8*m_n +: 8];
+      m_bvalid <= 1'b1;
+    end
+  end
 """
 
 _VERILOG_MAKEFILE = """\
@@ -400,6 +480,7 @@ async def start(dut):
     Clock(dut.aclk, 10, unit="ns").start(start_high=False)
     for _ in range(4):
         await FallingEdge(dut.aclk)
+    begin_memory(dut)
     dut.aresetn.value = 1
     dut.s_axil_araddr.value = 4  # abi, the low word
     await offer(dut, dut.s_axil_arvalid, dut.s_axil_arready)
@@ -432,6 +513,66 @@ async def write(dut, address, value):
     await offer(dut, dut.s_axil_awvalid, dut.s_axil_awready)
     await data
     await taken(dut, dut.s_axil_bvalid, dut.s_axil_bready)
+
+$memory'''
+
+_COCOTB_NO_MEMORY = '''
+def begin_memory(dut):
+    """The windows are in block RAM."""
+'''
+
+_COCOTB_MEMORY = '''
+def begin_memory(dut):
+    """Memory: a read and a write at a time, each answered after a random pause. What was not written is random."""
+    for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
+        getattr(dut, f"m_axi_{name}").value = 0
+    dut.m_axi_bresp.value, dut.m_axi_rresp.value, dut.m_axi_rlast.value = 0, 0, 1
+    lines, rng = {}, random.Random(2)
+    cocotb.start_soon(reads(dut, lines, rng))
+    cocotb.start_soon(writes(dut, lines, rng))
+
+
+async def accepted(dut, channel, *fields):
+    """What one request has in ``fields``."""
+    valid, ready = getattr(dut, f"m_axi_{channel}valid"), getattr(dut, f"m_axi_{channel}ready")
+    ready.value, got = 1, None
+    while got is None:
+        await ReadOnly()
+        if int(valid.value):
+            got = [int(getattr(dut, f"m_axi_{channel}{field}").value) for field in fields]
+        await FallingEdge(dut.aclk)
+    ready.value = 0
+    return got
+
+
+def line_at(lines, address, rng):
+    """The number of a line, which has a content then."""
+    number, within = divmod(address - $base, $line_bytes)
+    assert 0 <= number < $lines and within == 0, f"{address:x} is outside the memory"
+    lines.setdefault(number, rng.getrandbits($line_bits))
+    return number
+
+
+async def reads(dut, lines, rng):
+    while True:
+        dut.m_axi_rid.value, address = await accepted(dut, "ar", "id", "addr")
+        dut.m_axi_rdata.value = lines[line_at(lines, address, rng)]
+        for _ in range(rng.randrange(4)):
+            await FallingEdge(dut.aclk)
+        await offer(dut, dut.m_axi_rvalid, dut.m_axi_rready)
+
+
+async def writes(dut, lines, rng):
+    while True:
+        sent = cocotb.start_soon(accepted(dut, "w", "data", "strb"))
+        dut.m_axi_bid.value, address = await accepted(dut, "aw", "id", "addr")
+        data, strobes = await sent
+        number = line_at(lines, address, rng)
+        mask = sum(0xFF << 8 * n for n in range($line_bytes) if strobes >> n & 1)
+        lines[number] = lines[number] & ~mask | data & mask
+        for _ in range(rng.randrange(4)):
+            await FallingEdge(dut.aclk)
+        await offer(dut, dut.m_axi_bvalid, dut.m_axi_bready)
 '''
 
 _RUN = '''\

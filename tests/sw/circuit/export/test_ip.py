@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,30 @@ def test_ip_xact_has_the_interfaces_and_views_that_vivado_looks_for(core: Path) 
     views = {view.findtext(f"{spirit}envIdentifier"): view.findtext(f"{spirit}modelName")
              for view in tree.iterfind(f".//{spirit}view")}
     assert views == {":vivado.xilinx.com:synthesis": "splitjoin_axi", ":vivado.xilinx.com:simulation": "splitjoin_axi"}
+
+
+def test_memory_is_an_axi4_master_with_a_base_register(tmp_path: Path) -> None:
+    asked = [*ARGUMENTS[:ARGUMENTS.index("--testbench")], "--memory", "axi", "--contexts", "4", "--core", "bucket"]
+    assert main([*asked, "-o", str(tmp_path)]) == 0
+    memory = json.loads((tmp_path / "splitjoin.json").read_text())["axi"]["memory"]
+    compiler = RDLCompiler()
+    compiler.compile_file(str(tmp_path / "splitjoin_axi.rdl"))
+    base = [reg for reg in compiler.elaborate().top.registers() if reg.inst_name.startswith("memory_base")]
+    assert [reg.absolute_address for reg in base] == [memory["base_byte_address"], memory["base_byte_address"] + 4]
+    tree, names = ElementTree.parse(tmp_path / "component.xml"), {"s": NAMESPACE}
+    master, = (bus for bus in tree.iterfind(".//s:busInterface", names) if bus.findtext("s:name", "", names) == "m_axi")
+    given = {item.findtext("s:name", "", names): item.findtext("s:value", "", names)
+             for item in master.iterfind("s:parameters/s:parameter", names)}
+    assert given == {"PROTOCOL": "AXI4", "DATA_WIDTH": "128", "ADDR_WIDTH": "64", "ID_WIDTH": "4",
+                     "MAX_BURST_LENGTH": "1", "SUPPORTS_NARROW_BURST": "0", "NUM_READ_OUTSTANDING": "16",
+                     "NUM_WRITE_OUTSTANDING": "16"}
+    space = master.find("s:master/s:addressSpaceRef", names)
+    assert space is not None
+    assert [found.text for found in tree.iterfind(".//s:addressSpace/s:name", names)] == [
+        space.get(f"{{{NAMESPACE}}}addressSpaceRef")]
+    pins = {pin.text for pin in master.iterfind(".//s:physicalPort/s:name", names)}
+    ports = {port.findtext("s:name", "", names) for port in tree.iterfind(".//s:ports/s:port", names)}
+    assert pins == {name for name in ports if name.startswith("m_axi_")} and len(pins) == 37
 
 
 def fusesoc(core: Path, folder: Path, *arguments: str) -> tuple[int, str]:
