@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from .rtlil import Assign, Cell, Signal, Statement
 
 __all__ = ["Combined", "Definition", "FlipFlops", "FromInstance", "OperatorResult", "ProcessValue", "Read", "Write",
-           "signals_of"]
+           "postorder", "signals_of", "wires_of"]
 
 
 @dataclass
@@ -87,10 +87,34 @@ def signals_of(definition: Definition) -> Iterator[Signal]:
         yield definition.clock
         yield from _read_in(definition.body)
     elif isinstance(definition, Read):
-        yield definition.address
-        yield definition.enable
         if definition.clock is not None:
             yield definition.clock
+        yield definition.address
+        yield definition.enable
+
+
+def wires_of(definition: Definition) -> list[str]:
+    """The wires that ``definition`` reads, in this order."""
+    return [chunk.wire for value in signals_of(definition) for chunk in value if chunk.wire is not None]
+
+
+def postorder(wires: Iterable[str], reads: Callable[[str], list[str]]) -> Iterator[str]:
+    """``wires`` and all that they read, each once and behind what it ``reads``, but for what reads itself again.
+    Without recursion: logic may be thousands of levels deep.
+    """
+    opened, closed = set[str](), set[str]()
+    for root in wires:
+        waiting = [root]
+        while waiting:
+            wire = waiting[-1]
+            if wire not in opened:
+                opened.add(wire)
+                waiting += [name for name in reversed(reads(wire)) if name not in opened]
+                continue
+            waiting.pop()
+            if wire not in closed:
+                closed.add(wire)
+                yield wire
 
 
 def _read_in(body: list[Statement]) -> Iterator[Signal]:

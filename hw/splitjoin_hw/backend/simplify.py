@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from .definitions import Combined, Definition, FlipFlops, OperatorResult, ProcessValue, Read
+from .definitions import Combined, Definition, FlipFlops, OperatorResult, ProcessValue, Read, postorder, wires_of
 from .rtlil import Assign, Chunk, Signal, Statement, Switch, SwitchCase, constant, merged, sliced, width_of
 
 __all__ = ["Simplifier"]
@@ -34,34 +34,30 @@ class Simplifier:
                  outputs: Collection[str]):
         self.definitions = dict(definitions)
         self._widths, self._named, self._outputs = widths, named, outputs
-        self._replaced: dict[str, Signal | None] = {}  # None: stays, or is being simplified
-        for wire in definitions:
-            self._wire(wire)
+        self._replaced: dict[str, Signal] = {}
+        # A register that reads itself is simplified by what is known before.
+        for wire in postorder(definitions, lambda wire: wires_of(definitions[wire]) if wire in definitions else []):
+            self._simplify(wire)
 
     def signal(self, signal: Signal) -> Signal:
         """``signal`` by the wires that remain."""
-        if all(chunk.wire is None or self._wire(chunk.wire) is None for chunk in signal):
+        if not any(chunk.wire in self._replaced for chunk in signal):
             return signal
         out: list[Chunk] = []
         for chunk in signal:
-            value = None if chunk.wire is None else self._wire(chunk.wire)
+            value = self._replaced.get(chunk.wire or "")
             out += [chunk] if value is None else sliced(value, chunk.low, chunk.width)
         return merged(out)
 
-    def _wire(self, wire: str) -> Signal | None:
-        """The value that readers of ``wire`` get in its place, if any; simplifies its definition."""
-        if wire in self._replaced:
-            return self._replaced[wire]
-        self._replaced[wire] = None  # ends the recursion where a register reads itself
+    def _simplify(self, wire: str) -> None:
         definition = self.definitions.get(wire)
         if definition is None:
-            return None
+            return
         new = self.definitions[wire] = self._definition(definition, self._widths[wire])
         if isinstance(new, Combined) and wire not in self._outputs and (
                 _number(new.value) is not None
                 or (len(new.value) <= 2 and wire not in self._named and not isinstance(definition, Combined))):
             self._replaced[wire] = new.value
-        return self._replaced[wire]
 
     def _definition(self, definition: Definition, width: int) -> Definition:
         if isinstance(definition, Combined):

@@ -6,7 +6,18 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .definitions import Combined, FlipFlops, FromInstance, OperatorResult, ProcessValue, Read, Write
+from .definitions import (
+    Combined,
+    Definition,
+    FlipFlops,
+    FromInstance,
+    OperatorResult,
+    ProcessValue,
+    Read,
+    Write,
+    postorder,
+    wires_of,
+)
 from .expressions import Expression, concatenation, literal, operation, part
 from .names import Names, is_anonymous, is_plain, stem
 from .netlist import Netlist
@@ -19,6 +30,8 @@ __all__ = ["WIDTH", "Written", "write_module"]
 WIDTH = 116
 #: Characters of an expression above which it gets a wire of its own.
 _INLINE = 72
+#: Levels of logic that are declared by recursion, of some seven calls each.
+_DEEP = 90
 #: Names of results that the source gives none, by their operator.
 _RESULTS: dict[object, str] = {
     ProcessValue: "next", FlipFlops: "state", Combined: "joined",
@@ -154,6 +167,21 @@ class _Writer:
             self._wires += self._assignment(f"wire {_range(chunk.width)}{name}", whole.text)
         return self._fields[key]
 
+    def _declare_deep(self) -> None:
+        """Declare wires at every `_DEEP`-th level of logic, so that no recursion is deeper."""
+        levels: dict[str, int] = {}
+        for wire in postorder(filter(self._net.live.__contains__, self._net.definitions), self._reads):
+            levels[wire] = 1 + max((levels.get(name, 0) for name in self._reads(wire)), default=0)
+            if levels[wire] % _DEEP == 0:
+                self._declare(wire)
+
+    def _reads(self, wire: str) -> list[str]:
+        """The wires that must be declared ahead of ``wire``."""
+        definition = self._net.definitions.get(wire)
+        if definition is None or _is_stored(definition) or isinstance(definition, FromInstance):
+            return []
+        return wires_of(definition)
+
     def _declare(self, wire: str) -> None:
         """Declare ``wire`` and all that it reads, once."""
         if wire in self._started:
@@ -217,6 +245,7 @@ class _Writer:
 
     def written(self) -> Written:
         """The whole module."""
+        self._declare_deep()
         for root in self._net.outputs:
             self._declare(root)
         instances = [line for cell in self._net.instances for line in self._instance(cell)]
@@ -238,7 +267,7 @@ class _Writer:
         lines = []
         for wire in self._ports_order:
             definition = self._net.definitions.get(root_of.get(wire.name, wire.name))
-            stored = isinstance(definition, FlipFlops) or (isinstance(definition, Read) and bool(definition.clock))
+            stored = definition is not None and _is_stored(definition)
             way = "input  wire" if wire.port == "input" else "output reg " if stored else "output wire"
             lines.append(f"  {way} {_range(wire.width)}{self._ports[wire.name.removeprefix(chr(92))]}")
         return "\n" + ",\n".join(lines) + "\n);"
@@ -330,6 +359,11 @@ class _Writer:
         condition = self.expression(enable).text
         test = "" if condition == "1'b1" else f"if ({condition}) "
         return [f"always @(posedge {self.expression(clock).text}) {test}{statement}"]
+
+
+def _is_stored(definition: Definition) -> bool:
+    """True if the value changes at a clock edge."""
+    return isinstance(definition, FlipFlops) or (isinstance(definition, Read) and definition.clock is not None)
 
 
 def _runs(enable: Signal) -> list[Chunk]:

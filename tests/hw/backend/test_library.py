@@ -129,6 +129,25 @@ class Machine(wiring.Component):
         return m
 
 
+class Deep(wiring.Component):
+    """Two hundred levels of logic, and as many registers in a row."""
+
+    a: In(2)
+    o: Out(2)
+    last: Out(2)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        value, kept = self.a, self.a
+        for n in range(200):
+            following, register = Signal(2, name=f"value{n}"), Signal(2, name=f"kept{n}")
+            m.d.comb += following.eq(Mux(value[0], value ^ self.a, value + 1))
+            m.d.sync += register.eq(kept ^ 1)
+            value, kept = following, register
+        m.d.comb += [self.o.eq(value), self.last.eq(kept)]
+        return m
+
+
 def proof(folder: Path, component: wiring.Component, cycles: int = 0, wrong: tuple[str, str] = ("", "")) -> str:
     converted = Converted.of(component, "circuit")
     library = Library("circuit")
@@ -162,6 +181,10 @@ def test_operators_with_constants_are_written_without_them(tmp_path: Path) -> No
     text = (tmp_path / "written.v").read_text()
     for left_out in (" % ", " / ", ">>", "<<", "1'b1", "+", "<= a <", "*"):
         assert left_out not in re.sub(r"^//.*", "", text, flags=re.MULTILINE), left_out
+
+
+def test_logic_of_any_depth_is_written(tmp_path: Path) -> None:
+    assert "SUCCESS!" in proof(tmp_path, Deep(), cycles=1)
 
 
 @pytest.mark.parametrize("wrong", [("- {3'd0, b}", "+ {3'd0, b}"), (">>> b", ">> b"), ("6'd9", "6'd8")])
