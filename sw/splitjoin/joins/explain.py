@@ -5,6 +5,7 @@ why circuits refuse it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +13,7 @@ from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
 from splitjoin.base.explanation import Explanation
 from splitjoin.base.memory import size_text
 from splitjoin.base.processors import processors
-from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
+from splitjoin.circuit.cost.circuit import circuit_cost, cost_lines, family_name, resources_text
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, ordered_folder, stored_states
 from splitjoin.circuit.cost.resources import check_family
 from splitjoin.circuit.deciding_pairs import check_decides, deciding_pairs
@@ -117,9 +118,36 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     if not windowed and chosen == CircuitParameters():  # whole tables: nobody asks for a circuit
         asks = "circuits    yes; with a window, or an option such as cores, their parts and cost are shown here"
         return Explanation(_shortened([*lines, asks, *others]))
-    circuit = [*_circuit(config, plan), *_state(config, family, "" if few is None else str(few), folding),
+    circuit = [*_verify(query, config, plan, chosen, family), *_circuit(config, plan),
+               *_state(config, family, "" if few is None else str(few), folding),
                *cost_lines(config, family)]
     return Explanation(_shortened([*lines, *circuit, *others]), diagram(config, family, plan.clock))
+
+
+def _verify(query: Query, config: Configuration, plan: CircuitPlan, chosen: CircuitParameters,
+            family: str) -> Iterator[str]:
+    """Where pairs are decided that no test decides, why there, and what ``verify`` would change."""
+    if plan.formula is None and plan.residual is None:
+        return
+    asked = chosen.verify == "host"
+    other = replace(chosen, verify="auto" if asked else "host")
+    try:
+        lowered = plan_for(query, other)
+        found = configure(query, lowered, other)
+    except SplitJoinError as error:
+        yield f"verify      {'host' if asked else 'core'}; verify={other.verify!r} is refused: {error}"
+        return
+    if plan.formula is None and lowered.formula is None:
+        yield "verify      host, for the reasons above: circuits compute no part of it"
+        return
+    here, there = (resources_text(circuit_cost(c, family).total, check_family(family)) for c in (config, found))
+    if asked:
+        leave = "only pairs of the answer" if lowered.residual is None else "fewer pairs"
+        yield f"verify      host, as asked, with {here}; by verify='auto' {leave} leave, with {there}"
+        return
+    who = "core: it computes all of it" if plan.residual is None else "core, and host for the reasons above"
+    yield (f"verify      {who}, with {here}; by verify='host' each pair that the other tests let through takes "
+           f"{-(-found.item_record.width // 8)} bytes on the link, with {there}")
 
 
 def _windows(query: Query, windowed: bool) -> str:

@@ -1,5 +1,7 @@
 """Formula tests on the host: the graphs of conditions give what the conditions are, from the keys of the plan."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -90,6 +92,20 @@ def test_explain_tells_what_is_computed_and_what_candidates_cost():
     assert " and 4 formulas of 2 stages a region; " in said and "verified" not in said.split("cpu  ")[0]
     host = splitjoin.explain(query(CONDITIONS["dot product"]), probes=4, verify="host")
     assert "verified    on the host" in host and "candidates  take 9 bytes each on the link" in host
+    types = "int16", "int16", "float32"
+    schemas = [pa.schema([pa.field(name, type_, False) for name, type_ in zip(names, types, strict=True)])
+               for names in ("xyv", "abv")]
+    dot = CONDITIONS["dot product"]
+    for on, verify, words in (
+            (dot, "auto", r"core: it computes all of it, with .*; by verify='host' each pair .* 9 bytes on the link, "),
+            (dot, "host", r"host, as asked, with .*; by verify='auto' only pairs of the answer leave, with .* DSPs$"),
+            (f"{dot} AND r.v * s.v > 2", "auto", r"core, and host for the reasons above, with "),
+            (f"{dot} AND r.v * s.v > 2", "host", r"host, as asked, with .*; by verify='auto' fewer pairs leave, with "),
+            ("r.v * s.v > 2", "auto", r"host, for the reasons above: circuits compute no part of it$"),
+            ("abs(r.x - s.a) <= 5", "auto", None)):
+        said = splitjoin.explain(splitjoin.query(*schemas, on=on, window="ROWS 8"), verify=verify).split("\n")
+        told = [line.removeprefix("verify").strip() for line in said if line.startswith("verify ")]
+        assert len(told) == (words is not None) and all(re.match(words or "", line) for line in told), (on, told)
 
 
 @pytest.mark.parametrize(("name", "lut4"), [("dot product", 282), ("no common bit", 44)])
