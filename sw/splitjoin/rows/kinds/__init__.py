@@ -10,9 +10,9 @@ from .neighbours import neighbour_rows, reference_neighbours
 from .operator import KindOperator
 from .own_side import OwnSide
 from .reference import reference_rows
-from .unordered import UnorderedAsOfOperator, UnorderedKindOperator, lone_rows, operations
+from .unordered import UnorderedAsOfOperator, UnorderedKindOperator, operations, rows_of
 from .whole import table_rows
 
 __all__ = ["KindOperator", "OrderedRows", "OwnSide", "Places", "SegmentedOrder", "UnorderedAsOfOperator",
-           "UnorderedKindOperator", "lone_rows", "neighbour_rows", "operations", "reference_neighbours",
-           "reference_rows", "table_rows"]
+           "UnorderedKindOperator", "neighbour_rows", "operations", "reference_neighbours", "reference_rows",
+           "rows_of", "table_rows"]

@@ -1,18 +1,19 @@
-"""Rows of joins whose pairs do not depend on arrival order: of outer, semi and anti joins (`UnorderedKindOperator`),
-and of as-of joins that wait for S alone, whatever the order in which R comes (`UnorderedAsOfOperator`).
+"""Rows as changes: of joins whose pairs do not depend on arrival order, outer, semi and anti joins
+(`UnorderedKindOperator`), and of as-of joins that wait for S alone, whatever the order of R (`UnorderedAsOfOperator`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Items
+from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 
@@ -21,7 +22,7 @@ from .decisions import nearest_until
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
-__all__ = ["UnorderedAsOfOperator", "UnorderedKindOperator", "lone_rows", "operations"]
+__all__ = ["UnorderedAsOfOperator", "UnorderedKindOperator", "operations", "rows_of"]
 
 _MAX = 2**63 - 1
 #: What is noted of every waiting tuple.
@@ -31,14 +32,16 @@ _NUMBERS = ("id", "time", "matched", "ruled_out", "given")
 class UnorderedKindOperator(RowOperator):
     """Decides the rows of ``query`` from tuples in any order and the pairs of the inner join, in any order too.
 
-    A pair, and the row of a semi join, is given when it is found. The row of a tuple that met nothing is given when the
-    other stream has passed the tuple's window; at once if its own side of the condition rules it out. The windows must
-    be RANGE windows.
-
-    With ``early``, the row of a tuple that has met nothing so far is given as soon as its own pairs are known, and
-    taken back at its first pair. Each row has an operation then, "+" or "-", in `RowBatch.values`. The state are the
-    tuples of the streams that may have such rows, until they are decided.
+    A pair, and the row of a semi join, is given when it is found. A tuple that waits has a row by itself while it has
+    met nothing. Where that row differs from the one that was given, the old one is taken back and the new one given
+    (`_revise`): once the other stream has passed the tuple's window, or its own side of the condition rules it out;
+    with ``early`` as soon as the tuple's own pairs are known, and at each change. Each row has an operation then, "+"
+    or "-", in `RowBatch.values`. The windows must be RANGE windows. The state are the tuples that may have such rows,
+    until they are decided.
     """
+
+    #: Which of a waiting tuple's numbers tells its row; `_revise` writes that of the row that was given.
+    _version: ClassVar[str] = "matched"
 
     def __init__(self, query: Query, *, early: bool = False):
         super().__init__(query)
@@ -48,7 +51,7 @@ class UnorderedKindOperator(RowOperator):
         #: whose row was given, and more.
         self._waiting = {side: {name: np.empty(0, np.int64) for name in (*_NUMBERS, *self._more(side))}
                          for side in SIDES if self._keeps(side)}
-        self._taken_back = np.empty(0, ITEM)
+        self._back, self._new = list[Any](), list[Any]()  # rows that are taken back, and given, since the last batch
         self._own = {side: OwnSide.of(query, side) for side in self._waiting if self._may_rule_out(side)}
         self._ends = dict.fromkeys(SIDES, 0)
         self._settled = (0, 0)
@@ -82,8 +85,11 @@ class UnorderedKindOperator(RowOperator):
     def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
         self._settled = settled
         pairs = self._matched(items)
-        alone = [self._unmatched(side, numbers["ruled_out"] == 1) for side, numbers in self._waiting.items()]
-        return self._rows(np.concatenate([pairs, *alone, *self._known(), self._decided()]))
+        for side, numbers in self._waiting.items():
+            self._decide(side, numbers["ruled_out"] == 1)
+        self._decide_known()
+        self._decide_passed()
+        return self._rows(pairs)
 
     def advance(self, now: int) -> RowBatch:
         return self.advance_streams(dict.fromkeys(SIDES, now))
@@ -93,13 +99,15 @@ class UnorderedKindOperator(RowOperator):
         if self._passed and self._passed[-1][0] == ends:
             self._passed.pop()
         self._passed.append((ends, dict(passed)))
-        return self._rows(self._decided())
+        self._decide_passed()
+        return self._rows(np.empty(0, ITEM))
 
     def finish(self, items: Items) -> RowBatch:
         self._settled = self._ends["r"], self._ends["s"]
         pairs = self._matched(items)
-        return self._rows(np.concatenate([pairs, *(self._unmatched(side, numbers["id"] < self._ends[side])
-                                                   for side, numbers in self._waiting.items())]))
+        for side, numbers in self._waiting.items():
+            self._decide(side, numbers["id"] < self._ends[side])
+        return self._rows(pairs)
 
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues; what is passed is told again."""
@@ -112,23 +120,40 @@ class UnorderedKindOperator(RowOperator):
         for side, numbers in self._waiting.items():
             self._waiting[side] = {name: state[f"{side}_{name}"].copy() for name in numbers}
 
-    def _rows(self, decided: Items) -> RowBatch:
-        """The rows of what is ``decided``; where rows come early, between those taken back and new ones."""
-        if not self._early:
-            return RowBatch(decided)
-        early = self._new_rows()
-        back, self._taken_back = self._taken_back, self._taken_back[:0]
-        items = np.concatenate([back, decided[decided["kind"] == PAIR], *early])
-        return RowBatch(items, [operations(len(back), len(items) - len(back))])
+    def _rows(self, pairs: Items) -> RowBatch:
+        """The changes since the last batch: rows that are taken back, ``pairs``, and new rows of waiting tuples."""
+        if self._early:
+            pairs = chosen_items(pairs, pairs["kind"] == PAIR)
+            for side in self._waiting:
+                self._revise(side, np.flatnonzero(self._waiting[side]["id"] < self._settled[SIDES.index(side)]))
+        back, new = self._back, self._new
+        self._back, self._new = [], []
+        return self._batch(pairs, back, new)
 
-    def _new_rows(self) -> list[Items]:
-        """The rows that are given early now."""
-        rows = []
-        for side, numbers in self._waiting.items():
-            new = (numbers["matched"] + numbers["given"] == 0) & (numbers["id"] < self._settled[SIDES.index(side)])
-            numbers["given"][new] = 1
-            rows.append(lone_rows(side, numbers["id"][new]))
-        return rows
+    def _batch(self, pairs: Items, back: list[Any], new: list[Any]) -> RowBatch:
+        """The rows of these changes, each of the lists as `_shown` has made them."""
+        items = joined_items([*back, pairs, *new])
+        return RowBatch(items, [operations(sum(map(len, back)), len(items))] if self._early else ())
+
+    def _present(self, side: Side, at: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
+        """Of the waiting tuples ``at``: whether each has a row by itself at present, and the version of that."""
+        matched = self._waiting[side]["matched"][at]
+        return (matched == 0) & self._kind.gives_unmatched(side), matched
+
+    def _shown(self, side: Side, at: Ints, version: Ints) -> Any:
+        """The rows by themselves of the waiting tuples ``at``, in this version."""
+        return rows_of(side, self._waiting[side]["id"][at])
+
+    def _revise(self, side: Side, at: Ints) -> None:
+        """Note as changes what is different now in the rows of the waiting tuples ``at``."""
+        numbers = self._waiting[side]
+        given, old = numbers["given"][at] == 1, numbers[self._version][at]
+        is_row, now = self._present(side, at)
+        back, new = given & ~(is_row & (now == old)), is_row & ~(given & (now == old))
+        for some, version, rows in ((back, old, self._back), (new, now, self._new)):
+            if some.any():
+                rows.append(self._shown(side, at[some], version[some]))
+        numbers["given"][at], numbers[self._version][at] = is_row, now
 
     def _more(self, side: Side) -> dict[str, int]:
         """Further numbers of the waiting tuples of stream ``side`` by name, each with its first value."""
@@ -138,9 +163,8 @@ class UnorderedKindOperator(RowOperator):
         """True if a tuple of stream ``side`` that its own side of the condition rules out is decided at once."""
         return True
 
-    def _known(self) -> list[Items]:
-        """The rows of tuples that their pairs decide, which are forgotten."""
-        return []
+    def _decide_known(self) -> None:
+        """Decide the tuples whose rows their pairs tell."""
 
     def _keeps(self, side: Side) -> bool:
         """True if the tuples of stream ``side`` wait for a decision."""
@@ -156,29 +180,20 @@ class UnorderedKindOperator(RowOperator):
                 fresh = np.flatnonzero(pair)[numbers["matched"][at] == 0]
                 _, first = np.unique(items["r"][fresh], return_index=True)
                 kept[fresh[first]] = True
-            if self._early:
-                first = np.unique(at)
-                first = first[(numbers["matched"][first] == 0) & (numbers["given"][first] == 1)]
-                self._taken_back = np.concatenate([self._taken_back, lone_rows(side, numbers["id"][first])])
             numbers["matched"][at] = 1
         found: Items = items[kept]
         if self._kind.how == "semi":
             found["s"][found["kind"] == PAIR] = NONE
         return found
 
-    def _decided(self) -> Items:
-        """The rows that the latest times decide for which all pairs of earlier tuples are known."""
-        known: tuple[tuple[int, int], dict[Side, int | None]] | None = None
+    def _decide_passed(self) -> None:
+        """Decide the tuples by the latest times for which all pairs of earlier tuples are known."""
+        ends, passed = (0, 0), dict[Side, int | None]()
         while self._passed and all(a <= b for a, b in zip(self._passed[0][0], self._settled, strict=True)):
-            known = self._passed.popleft()
-        rows = [np.empty(0, ITEM)]
-        if known is not None:
-            for side, numbers in self._waiting.items():
-                time = known[1][other_side(side)]
-                if time is not None:
-                    gone = self._passes(side, time) & (numbers["id"] < known[0][SIDES.index(side)])
-                    rows.append(self._unmatched(side, gone))
-        return np.concatenate(rows)
+            ends, passed = self._passed.popleft()
+        for side, numbers in self._waiting.items():
+            if (time := passed.get(other_side(side))) is not None:
+                self._decide(side, self._passes(side, time) & (numbers["id"] < ends[SIDES.index(side)]))
 
     def _passes(self, side: Side, time: int) -> npt.NDArray[np.bool_]:
         """True for each waiting tuple of stream ``side`` of which the other stream has passed what it may meet, as it
@@ -187,40 +202,34 @@ class UnorderedKindOperator(RowOperator):
         passed: npt.NDArray[np.bool_] = self._waiting[side]["time"] < max(time - self._lengths[side], -_MAX)
         return passed
 
-    def _unmatched(self, side: Side, gone: npt.NDArray[np.bool_]) -> Items:
-        """The rows of the tuples ``gone``, which are forgotten."""
-        if not gone.any():
-            return np.empty(0, ITEM)
-        rows = self._last_rows(side, np.flatnonzero(gone))
-        self._waiting[side] = {name: values[~gone] for name, values in self._waiting[side].items()}
-        return rows
-
-    def _last_rows(self, side: Side, at: Ints) -> Items:
-        """The rows of those of the tuples ``at``, which are decided, that met nothing."""
-        numbers = self._waiting[side]
-        ids = numbers["id"][at[numbers["matched"][at] + numbers["given"][at] == 0]]
-        return lone_rows(side, ids if self._kind.gives_unmatched(side) else ids[:0])
+    def _decide(self, side: Side, gone: npt.NDArray[np.bool_]) -> None:
+        """Note the last changes of the tuples ``gone``, which are forgotten."""
+        if gone.any():
+            self._revise(side, np.flatnonzero(gone))
+            self._waiting[side] = {name: values[~gone] for name, values in self._waiting[side].items()}
 
 
-def operations(back: int, new: int) -> pa.ChunkedArray:
-    """The operations of rows that are taken ``back``, and of ``new`` ones behind them."""
-    return pa.chunked_array([pa.array(["-"] * back + ["+"] * new, pa.string())])
+def operations(back: int, rows: int) -> pa.ChunkedArray:
+    """The operations of so many ``rows``, of which the first ones are taken ``back``."""
+    return pa.chunked_array([pa.array(["-"] * back + ["+"] * (rows - back), pa.string())])
 
 
-def lone_rows(side: Side, ids: Ints) -> Items:
-    """The rows of tuples ``ids`` of ``side``, with NULL on the other side."""
+def rows_of(side: Side, ids: Ints, partners: Ints | int = NONE) -> Items:
+    """The rows of tuples ``ids`` of ``side`` with their ``partners``."""
     rows = np.empty(len(ids), ITEM)
     rows["kind"], rows["side"] = PAIR, SIDES.index(side)
-    rows[side], rows[other_side(side)] = ids, NONE
+    rows[side], rows[other_side(side)] = ids, partners
     return rows
 
 
 class UnorderedAsOfOperator(UnorderedKindOperator):
     """Decides the rows of an as-of join from tuples of R in any order, tuples of S in theirs, and all pairs.
 
-    A tuple of R is decided once S has passed all that it may choose, or by its first partner, as in arrival order. With
-    ``early``, the row with the best partner so far is given, and taken back when a better one comes.
+    A tuple of R is decided once S has passed all that it may choose, or by its first partner, as in arrival order. Its
+    row has the best partner so far.
     """
+
+    _version = "partner"
 
     def _more(self, side: Side) -> dict[str, int]:
         return {"back": NONE, "back_time": 0, "fore": NONE, "partner": NONE} if side == "r" else {}
@@ -261,9 +270,9 @@ class UnorderedAsOfOperator(UnorderedKindOperator):
         rest: Items = items[~pair]
         return rest
 
-    def _known(self) -> list[Items]:
+    def _decide_known(self) -> None:
         r = self._waiting["r"]
-        return [self._unmatched("r", (r["fore"] != NONE) & (r["id"] < self._settled[0]))]
+        self._decide("r", (r["fore"] != NONE) & (r["id"] < self._settled[0]))
 
     def _passes(self, side: Side, time: int) -> npt.NDArray[np.bool_]:
         if side == "s":
@@ -277,8 +286,7 @@ class UnorderedAsOfOperator(UnorderedKindOperator):
             passed |= (r["back"] != NONE) & (nearest_until(r["time"], r["back_time"]) < time)
         return passed
 
-    def _best(self, at: Ints) -> Ints:
-        """The best partners so far of the waiting tuples ``at`` of R; `NONE` for those without."""
+    def _present(self, side: Side, at: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
         r = self._waiting["r"]
         back, fore = r["back"][at], r["fore"][at]
         best = np.where(back == NONE, fore, back)
@@ -288,30 +296,11 @@ class UnorderedAsOfOperator(UnorderedKindOperator):
             before = time - r["back_time"][at[both]].view(np.uint64)
             after = s["time"][np.searchsorted(s["id"], fore[both])].view(np.uint64) - time
             best[both[after < before]] = fore[both[after < before]]
-        return best
+        return (best != NONE) | self._kind.gives_unmatched("r"), best
 
-    def _last_rows(self, side: Side, at: Ints) -> Items:
-        return np.empty(0, ITEM) if side == "s" else self._changed(at)
+    def _shown(self, side: Side, at: Ints, version: Ints) -> Items:
+        return rows_of(side, self._waiting[side]["id"][at], version)
 
-    def _new_rows(self) -> list[Items]:
-        return [self._changed(np.flatnonzero(self._waiting["r"]["id"] < self._settled[0]))]
-
-    def _changed(self, at: Ints) -> Items:
-        """The rows of the waiting tuples ``at`` of R that were not given as they are now; those that were given
-        otherwise are taken back.
-        """
-        r, best = self._waiting["r"], self._best(at)
-        is_row = np.ones(len(at), np.bool_) if self._kind.gives_unmatched("r") else best != NONE
-        new = np.flatnonzero(is_row & ((r["given"][at] == 0) | (r["partner"][at] != best)))
-        back = at[new[r["given"][at[new]] == 1]]
-        self._taken_back = np.concatenate([self._taken_back, _rows(r["id"][back], r["partner"][back])])
-        at, best = at[new], best[new]
-        r["given"][at], r["partner"][at] = 1, best
-        return _rows(r["id"][at], best)
-
-
-def _rows(r: Ints, s: Ints) -> Items:
-    """The rows of tuples ``r`` of R with their partners ``s``."""
-    rows = np.empty(len(r), ITEM)
-    rows["kind"], rows["side"], rows["r"], rows["s"] = PAIR, SIDES.index("r"), r, s
-    return rows
+    def _revise(self, side: Side, at: Ints) -> None:
+        if side == "r":
+            super()._revise(side, at)
