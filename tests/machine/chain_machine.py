@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import splitjoin
+from tests.support.lagging import LaggingDevice
 from tests.support.multiway import Joined, by_steps
 
 __all__ = ["ChainMachine"]
@@ -24,7 +25,8 @@ _NAMES = "abcd"
 #: Kinds of a step, twice those that are met most often, and their words.
 _KINDS = ["inner", "inner", "left", "semi", "anti", "asof", "asof_left"]
 _WORDS = {"inner": "JOIN", "asof_left": "ASOF LEFT JOIN"}
-_DEVICES = ["golden", "cpu"]
+#: Devices of the steps, of which one gives its results late.
+_DEVICES: dict[str, Any] = {"golden": "golden", "cpu": "cpu", "lagging": LaggingDevice(lag=3)}
 
 steps = st.lists(st.tuples(st.sampled_from(_KINDS), st.sampled_from([">=", ">", "<=", "<"])), min_size=2, max_size=3)
 
@@ -50,7 +52,8 @@ def _statement(chain: list[tuple[str, str]], *, grouped: bool) -> tuple[str, lis
     names = [f"{name}.n AS {name}n" for name in there]
     if grouped:
         *names, _ = names
-        names += [item.format(there[-1]) for item in ("count(*) AS rows", "count({}.n) AS met", "sum({}.n) AS total")]
+        names += [item.format(there[-1]) for item in (
+            "count(*) AS rows", "count({}.n) AS met", "sum({}.n) AS total", "last({}.n) AS late")]
         text += f" GROUP BY {', '.join(there[:-1])}"
     return f"SELECT {', '.join(names)} {text}", joins, there
 
@@ -61,7 +64,7 @@ def _folded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     for *base, last in rows:
         groups.setdefault(tuple(base), []).append(last)
     met = {base: [one for one in lasts if one is not None] for base, lasts in groups.items()}
-    return [(*base, len(lasts), len(met[base]), sum(met[base]) if met[base] else None)
+    return [(*base, len(lasts), len(met[base]), sum(met[base]) if met[base] else None, max(met[base], default=None))
             for base, lasts in groups.items()]
 
 
@@ -92,7 +95,7 @@ class ChainMachine(RuleBasedStateMachine):
 
     def open(self, device: str) -> None:
         """Open the join, and go on from its epochs if there are any."""
-        self.session = splitjoin.open_multiway(self.select, device, **self.options)
+        self.session = splitjoin.open_multiway(self.select, _DEVICES[device], **self.options)
         if self.folder is not None:
             self.writer = self.session.write_to(self.folder)
 
@@ -141,9 +144,9 @@ class ChainMachine(RuleBasedStateMachine):
     def poll(self) -> None:
         self.rows += [tuple(row.values()) for row in self.session.poll().to_pylist()]
 
-    @rule(device=st.sampled_from(_DEVICES))
+    @rule(device=st.sampled_from(list(_DEVICES)))
     def restart(self, device: str) -> None:
-        self.session.restart(device)
+        self.session.restart(_DEVICES[device])
 
     @rule()
     def save(self) -> None:
@@ -152,12 +155,12 @@ class ChainMachine(RuleBasedStateMachine):
             assert {name: sum(self.writer.delivered.get(name, ())) for name in self.names} == self.delivered
         self.keep()
 
-    @rule(device=st.sampled_from(_DEVICES), sure=st.integers(0, 3))
+    @rule(device=st.sampled_from(list(_DEVICES)), sure=st.integers(0, 3))
     def crash(self, device: str, sure: int) -> None:
         if not sure:  # else hardly a tuple lasts
             self.go_on(device)
 
-    @rule(device=st.sampled_from(_DEVICES))
+    @rule(device=st.sampled_from(list(_DEVICES)))
     def go_on_elsewhere(self, device: str) -> None:
         self.save()
         self.go_on(device)

@@ -225,6 +225,22 @@ class SharedMachine(SourcesMachine):
         if self.tried(query, lambda: running.mask(sorted(masked), of=of)) is not None:
             query.changes.append(Change(len(self.input.sequence) - query.begun, masked=(masked, of)))
 
+    @precondition(lambda self: self.queries)
+    @rule(device=st.sampled_from(list(DEVICES)), both=st.one_of(st.none(), st.tuples(windows, windows)),
+          cores=st.one_of(st.none(), st.sets(st.integers(0, 1))))
+    def change_all(self, device: str, both: tuple[Window, Window] | None, cores: set[int] | None) -> None:
+        """A change of all queries that run, or of none where one refuses it."""
+        place, now = len(self.input.sequence), self.input.least_time()
+        with suppress(splitjoin.UnsupportedError):
+            if any(query.history for query in self.queries.values()) or (both is None and cores is None):
+                self.session.move(**DEVICES[device])  # the oracle has no changes behind a history
+                return
+            places = self.session.window(tuple(map(str, both))) if both else self.session.mask(cores or (), of=3)
+            for query in (self.queries[name] for name in places):
+                at = place - query.begun
+                query.changes.append(Change(at, now, windows=both) if both else Change(
+                    at, masked=(frozenset(cores or ()), 3)))
+
     def model(self) -> Any:
         """All that the machine expects."""
         return copy.deepcopy((self.input, self.queries, self.joins, self.names, self.made))

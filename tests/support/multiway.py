@@ -1,4 +1,4 @@
-"""Joins of several streams by their definition (semantics, section 11), and random ways to feed them."""
+"""Joins of several streams by their definition (semantics, section 11)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from operator import ge, gt, itemgetter, le, lt
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import strategies as st
 
-from splitjoin.sessions import MultiwayJoin
-
-__all__ = ["Joined", "by_steps", "combinations", "fed"]
+__all__ = ["Joined", "by_steps", "combinations"]
 
 Tuple = dict[str, Any]
 
@@ -89,31 +86,3 @@ def by_steps(tables: Mapping[str, pa.Table], joins: Sequence[Joined], lengths: S
         rows = made
     return sorted((((latest(row), *(-1 if one is None else one[0][2] for one in row.values())), {
         name: None if one is None else one[1] for name, one in row.items()}) for row in rows), key=itemgetter(0))
-
-
-def fed(data: st.DataObject, streams: Mapping[str, pa.Table], fresh: Callable[[], MultiwayJoin]) -> list[Tuple]:
-    """The rows of a join of ``streams``, with time column t, which are fed to it in a random way: in parts, with polls,
-    heartbeats and closed streams, and from a snapshot in another one. ``fresh`` starts the join.
-    """
-    at, rows, session = dict.fromkeys(streams, 0), list[Tuple](), fresh()
-    while any(at[name] < len(streams[name]) for name in streams):
-        name = data.draw(st.sampled_from([name for name in streams if at[name] < len(streams[name])]))
-        size = data.draw(st.integers(1, 3))
-        session.push(name, streams[name].slice(at[name], size))
-        at[name] += size
-        match data.draw(st.sampled_from(["go on", "poll", "heartbeat", "move", "finish"])):
-            case "poll":
-                rows += session.poll().to_pylist()
-            case "heartbeat" if at[name] < len(streams[name]):
-                session.heartbeat(streams[name]["t"][at[name]].as_py(), name)
-            case "finish" if at[name] >= len(streams[name]):
-                session.finish(name)
-            case "move":
-                state = session.snapshot()
-                session.close()
-                session = fresh()
-                session.restore(state)
-    with session:
-        rows += session.flush().to_pylist()
-        assert session.finished
-    return rows

@@ -1,53 +1,37 @@
-"""Left, semi, anti and as-of joins in any step of a join of several streams: the rows of the definition."""
+"""Left, semi, anti and as-of joins in any step of a join of several streams; `tests/machine` has random ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import PredicateError, StatementError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.sql import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin, multiway
-from tests.support.multiway import Joined, by_steps, fed
-from tests.support.sampling import examples
 
-from ...support.lagging import LaggingDevice
 from .test_multiway import SCHEMA
 
-#: The condition of each stream's join, and whether it holds.
+#: The condition of each stream's join.
 ON = {"b": "a.v = b.v", "c": "c.v <= a.v", "d": "(d.v = b.v OR d.v > a.v)"}
-KINDS = ["inner", "inner", "left", "semi", "anti", "asof", "asof_left"]
 WORDS = {"inner": "JOIN", "asof_left": "ASOF LEFT JOIN"}
-Row = Mapping[str, Any]
 
 
-def holds(name: str, kind: str, row: Row, one: dict[str, Any]) -> bool:
-    a, b = row["a"]["v"], row.get("b")
-    if name == "b" or kind.startswith("asof"):
-        return bool(a == one["v"])
-    return bool(one["v"] <= a) if name == "c" else (b is not None and b["v"] == one["v"]) or one["v"] > a
-
-
-def chain(kinds: list[str], ops: list[str]) -> tuple[str, list[Joined], list[str]]:
-    """A statement, its joins, and the streams whose tuples its rows have."""
-    there, text, joins = ["a"], "FROM a", list[Joined]()
+def chain(kinds: list[str], ops: list[str]) -> str:
+    """A statement of joins of these kinds."""
+    there, text = ["a"], "FROM a"
     for name, kind, op in zip("bcd", kinds, ops, strict=False):
         on = ON[name] if name != "d" or "b" in there else "d.v > a.v"
         if kind.startswith("asof"):
             latest = "a.t" if there == ["a"] else f"greatest({', '.join(f'{n}.t' for n in there)})"
             on = f"a.v = {name}.v AND {latest} {op} {name}.t"
         text += f" {WORDS.get(kind, f'{kind.upper()} JOIN')} {name} ON {on}"
-        joins.append(Joined(kind, partial(holds, name, kind), op))
         there += [name] if kind not in ("semi", "anti") else []
-    return f"SELECT {', '.join(f'{n}.t AS {n}t, {n}.v AS {n}v' for n in there)} {text}", joins, there
+    return f"SELECT {', '.join(f'{n}.t AS {n}t, {n}.v AS {n}v' for n in there)} {text}"
 
 
 def made(text: str, names: str, lengths: list[int]) -> MultiwaySelect:
@@ -57,43 +41,11 @@ def made(text: str, names: str, lengths: list[int]) -> MultiwaySelect:
     return found
 
 
-def values(row: Row, there: list[str]) -> tuple[Any, ...]:
-    return tuple(None if row[n] is None else row[n][column] for n in there for column in "tv")
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(st.data())
-def test_however_it_is_fed(data: st.DataObject) -> None:
-    n = data.draw(st.sampled_from([3, 3, 4]))
-    names = "abcd"[:n]
-    kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=n - 1, max_size=n - 1))
-    ops = data.draw(st.lists(st.sampled_from([">=", ">", "<=", "<"]), min_size=n - 1, max_size=n - 1))
-    text, joins, there = chain(kinds, ops)
-    streams = {}
-    for name in names:
-        times = sorted(data.draw(st.lists(st.integers(0, 12), max_size=8 if n == 3 else 5)))
-        streams[name] = pa.table([times, data.draw(st.lists(st.integers(0, 2), min_size=len(times),
-                                                            max_size=len(times)))], schema=SCHEMA)
-    lengths = data.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
-    select = made(text, names, lengths)
-
-    def fresh() -> MultiwayJoin:
-        lag = data.draw(st.sampled_from([None, 0, 3]))
-        return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
-
-    rows = fed(data, streams, fresh)
-    found = [tuple(row.values()) for row in rows]
-    wanted = [values(row, there) for _, row in by_steps(streams, joins, lengths, "t")]
-    if kinds[-1] != "inner":  # rows come when they are decided
-        found, wanted = sorted(found, key=repr), sorted(wanted, key=repr)
-    assert found == wanted, text
-
-
 @pytest.mark.parametrize("kinds", [["left", "inner", "inner"], ["anti", "left", "asof"], ["inner", "asof_left", "semi"],
                                    ["asof", "semi", "left"], ["left", "asof", "anti"]])
 def test_duckdb_s_rows(kinds: list[str]) -> None:
     """Over windows that hold everything."""
-    text, _, _ = chain(kinds, [">=", ">", ">="])
+    text = chain(kinds, [">=", ">", ">="])
     streams = {name: pa.table([[(3 * n + k) % 11 for n in range(12)], [(n * k + n // 3) % 3 for n in range(12)]],
                               schema=SCHEMA).sort_by("t") for k, name in enumerate("abcd", 1)}
     with duckdb.connect() as db, MultiwayJoin(select := made(text, "abcd", [99] * 4), [
@@ -108,7 +60,7 @@ def test_duckdb_s_rows(kinds: list[str]) -> None:
 
 def test_a_heartbeat_of_a_silent_stream_lets_rows_go_on() -> None:
     """Rows without a partner wait for their windows alone."""
-    select = made(chain(["left", "inner"], [">=", ">="])[0], "abc", [2, 2, 9])
+    select = made(chain(["left", "inner"], [">=", ">="]), "abc", [2, 2, 9])
     with splitjoin.open_multiway(select, "golden") as session:
         session.push("a", pa.table([[0, 1], [1, 1]], schema=SCHEMA))
         session.push("c", pa.table([[0, 4], [0, 1]], schema=SCHEMA))
@@ -122,7 +74,7 @@ def test_a_heartbeat_of_a_silent_stream_lets_rows_go_on() -> None:
 
 def test_rows_wait_for_those_of_their_time_that_are_decided_later() -> None:
     """The row of a tuple of a without a partner comes first at its time, and is decided when b has passed it."""
-    select = made(chain(["left", "inner"], [">=", ">="])[0], "abc", [2, 2, 9])
+    select = made(chain(["left", "inner"], [">=", ">="]), "abc", [2, 2, 9])
     with splitjoin.open_multiway(select, "golden") as session:
         session.push("a", pa.table([[4, 5], [1, 2]], schema=SCHEMA))
         session.push("b", pa.table([[5], [1]], schema=SCHEMA))

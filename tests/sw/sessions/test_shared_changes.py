@@ -1,159 +1,21 @@
-"""Changes of queries over shared streams while these run: golden's answer with the same changes."""
+"""Changes of queries over shared streams while these run; `tests/machine` has random ones."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import DeviceError, InputError, OrderError, UnsupportedError, WindowError
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.golden import GoldenDevice
-from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
+from splitjoin.sessions import SharedQuery, SharedStreams
 from splitjoin.sessions.shared.chosen_pairs import PairTest, WindowSince
 
-from ...support.changes import CORES, ROWS, SCHEMA, Change, golden, stream
+from ...support.changes import CORES, SCHEMA, Change, golden, stream
 from ...support.feeding import stream_query
 from ...support.lagging import LaggingDevice
-from ...support.sampling import examples
-
-RANGES = ["RANGE 0", "RANGE 3", "RANGE 9", "RANGE 14", "RANGE 25", ("RANGE 2", "RANGE 12")]
-WINDOWS: list[Any] = [*RANGES, "ROWS 4", "ROWS 3 RANGE 9"]
-#: The queries: two with devices of their own, two of a common join.
-QUERIES: dict[str, dict[str, Any]] = {
-    "own": {"on": "r.x <= s.x", "order": "outer(2)", "window": "RANGE 5"},
-    "rows": {"on": "r.x <= s.x", "order": "total", "window": "ROWS 5"},
-    "all": {"on": "r.x <= s.x", "order": "total", "window": "RANGE 7"},
-    "some": {"on": "r.x <= s.x AND r.x > 0", "order": "total", "window": "RANGE 4"},
-}
-OF_JOIN = ("all", "some")
-WHO = st.sampled_from([*QUERIES, *OF_JOIN, "hub"])
-TURNS = st.lists(st.one_of(
-    st.tuples(st.sampled_from("rs"), st.integers(1, 6)), st.tuples(st.sampled_from("rs"), st.integers(1, 6)),
-    st.tuples(st.just("mask"), WHO, st.sets(st.integers(0, CORES - 1))),
-    st.tuples(st.just("precision"), st.sampled_from(["own", "hub"]), st.integers(1, 4)),
-    st.tuples(st.just("window"), WHO, st.sampled_from(WINDOWS)),
-    st.tuples(st.just("window"), st.sampled_from(["join", "hub", *OF_JOIN]), st.sampled_from(RANGES)),
-    st.tuples(st.just("move"), st.sampled_from(["own", "rows", "join", "hub"]), st.integers(0, 2)),
-    st.tuples(st.sampled_from(["poll", "add"]), st.sampled_from(list(QUERIES))),
-    st.tuples(st.sampled_from(["heartbeat", "snapshot", "restart"]))), max_size=24)
-
-
-class Hub:
-    """Shared streams, the queries that were added, what they gave, and the changes with the places that they told."""
-
-    def __init__(self, tables: dict[str, pa.Table], devices: list[Any]):
-        self.tables, self.devices, self.opened = tables, devices, 0
-        self.before = 0  # tuples that were ready before the last snapshot
-        self.at, self.now = dict.fromkeys("rs", 0), dict.fromkeys("rs", 0)
-        self.begun: dict[str, int] = {}
-        self.found: dict[str, list[Any]] = {name: [] for name in QUERIES}
-        self.changes: dict[str, list[Change]] = {name: [] for name in QUERIES}
-        self.streams, self.join = self.fresh()
-
-    def fresh(self, window: str = "RANGE 14") -> tuple[SharedStreams, CommonJoin]:
-        streams = splitjoin.share(SCHEMA, SCHEMA, time="ts")
-        return streams, streams.common_join(on=QUERIES["all"]["on"], window=window, device=self.device(0))
-
-    @property
-    def ready(self) -> int:
-        return self.before + self.streams.counters()["ready"]
-
-    def device(self, n: int) -> Any:
-        return self.devices[(self.opened + n) % len(self.devices)]
-
-    def add(self, name: str, streams: SharedStreams, join: CommonJoin) -> None:
-        parts = QUERIES[name]
-        if name in OF_JOIN:
-            join.query(**parts, name=name, punctuation=True)
-        else:
-            streams.query(**parts, name=name, punctuation=True, device=self.device(1))
-
-    def do(self, turn: tuple[Any, ...]) -> None:
-        queries = self.streams.queries
-        match turn:
-            case ("r" | "s" as side, n):
-                push = self.streams.push_r if side == "r" else self.streams.push_s
-                push(self.tables[side].slice(self.at[side], n))
-                self.at[side] += n
-            case ("heartbeat",):
-                for side in "rs":
-                    rest = self.tables[side]["ts"].to_pylist()[self.at[side]:]
-                    self.streams.heartbeat(min(rest, default=50), side)  # type: ignore[arg-type]
-            case ("add", name) if name not in queries:
-                with suppress(UnsupportedError):  # its windows are not within the join's
-                    self.add(name, self.streams, self.join)
-                    self.begun[name] = self.ready
-            case ("poll", name) if name in queries:
-                self.found[name].append(queries[name].poll_items()[0])
-            case ("mask", who, cores) if who == "hub" or who in queries:
-                made = self.streams if who == "hub" else queries[who]
-                self.note(who, made.mask(cores, of=CORES), masked=tuple(cores))
-            case ("precision", "own", n) if "own" in queries:
-                self.note("own", queries["own"].precision(n), n=n)
-            case ("precision", "hub", n):
-                with suppress(OrderError):  # a query of another order is there, and nothing changes
-                    self.note("hub", self.streams.precision(n), n=n)
-            case ("window", "join", window):
-                with suppress(UnsupportedError):  # shorter than a query's
-                    self.join.window(window)
-            case ("window", who, window) if who == "hub" or who in queries:
-                with suppress(UnsupportedError):  # not within the join's
-                    self.note(who, (self.streams if who == "hub" else queries[who]).window(window), window=window)
-            case ("move", who, n) if who in ("join", "hub") or who in queries:
-                with suppress(UnsupportedError):  # a move is under way
-                    {"join": self.join, "hub": self.streams, **queries}[who].move(self.device(n))
-            case ("restart",):
-                for name, query in queries.items():
-                    if name not in OF_JOIN:
-                        query.restart()
-                self.join.restart()
-            case ("snapshot",):
-                state, self.opened, self.before = self.streams.snapshot(), self.opened + 1, self.ready
-                self.streams.__exit__(None, None, None)
-                self.streams, self.join = self.fresh("RANGE 90")  # wide enough for each query as it was added
-                for name in queries:
-                    self.add(name, self.streams, self.join)
-                self.streams.restore(state)
-
-    def note(self, who: str, places: Any, **change: Any) -> None:
-        """Note a change of one query, or of all, with the place that is told: before the next tuple."""
-        for name, place in places.items() if who == "hub" else [(who, places)]:
-            assert sum(place) + self.begun[name] == self.ready
-            self.changes[name].append(Change(sum(place), **change, now=self.streams._input.sequence.frontier))
-
-    def end(self) -> None:
-        for side in "rs":
-            self.do((side, 99))
-        self.streams.close()
-        for name, query in self.streams.queries.items():
-            while not query.finished:
-                self.found[name].append(query.poll_items()[0])
-            query.close()
-
-    def check(self) -> None:
-        for name, begun in self.begun.items():
-            asked = stream_query(self.tables["r"], self.tables["s"], time="ts", **QUERIES[name])
-            _, rest = arrivals(asked, self.tables["r"], self.tables["s"]).split(begun)
-            arrived = rest or arrivals(asked, *(table.slice(0, 0) for table in self.tables.values()))
-            want = golden(asked, arrived, self.changes[name], CORES)
-            assert np.concatenate(self.found[name]).tolist() == want.tolist(), (name, self.changes[name])
-
-
-@settings(max_examples=examples(30), deadline=None)
-@given(a=ROWS, b=ROWS, how=TURNS)
-def test_changes_are_golden_s(a: list[tuple[int, int]], b: list[tuple[int, int]], how: list[tuple[Any, ...]]) -> None:
-    hub = Hub({"r": stream(a), "s": stream(b)}, [GoldenDevice(cores=CORES), LaggingDevice(lag=3), "cpu"])
-    for turn in [("add", "all"), ("add", "own"), *how]:
-        hub.do(turn)
-    hub.end()
-    hub.check()
 
 
 def filled(streams: SharedStreams, start: int, end: int) -> None:
@@ -172,6 +34,20 @@ def own(streams: SharedStreams, **more: Any) -> SharedQuery:
 
 def times(query: SharedQuery) -> list[tuple[int, int]]:
     return [(row["ts_r"], row["ts_s"]) for row in query.poll().to_pylist()]
+
+
+def test_a_precision_of_all_holds_for_each() -> None:
+    table = stream([(n, n % 4) for n in range(12)])
+    with shared() as streams:
+        queries = [own(streams, order=f"outer({n})", punctuation=True) for n in (1, 2)]
+        filled(streams, 0, 5)
+        places = streams.precision(3)
+        filled(streams, 5, 12)
+        streams.close()
+        for n, (query, place) in enumerate(zip(queries, places.values(), strict=True), 1):
+            asked = stream_query(table, table, on="r.x <= s.x", window="RANGE 5", time="ts", order=f"outer({n})")
+            want = golden(asked, arrivals(asked, table, table), [Change(sum(place), n=3)], CORES)
+            assert query.poll_items()[0].tolist() == want.tolist()
 
 
 def test_what_had_expired_by_a_query_s_own_windows_does_not_come_back() -> None:

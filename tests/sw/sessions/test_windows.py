@@ -14,7 +14,7 @@ from splitjoin import CapacityError, DeviceError, Shedding, UnsupportedError, Wi
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 
-from ...support.changes import CORES, ROWS, SCHEMA, Turn, golden, golden_rows, run, stream, turns
+from ...support.changes import ROWS, SCHEMA, Turn, golden, golden_rows, run, stream, turns
 from ...support.feeding import stream_query
 from ...support.lagging import LaggingDevice
 from ...support.sampling import at_length, examples
@@ -28,42 +28,13 @@ WINDOWS: list[Any] = ["RANGE 0", "RANGE 3", "RANGE 9", "RANGE 40", "ROWS 1", "RO
 @given(data=st.data(), a=ROWS, b=ROWS, window=st.sampled_from(WINDOWS))
 def test_windows_in_slices_are_golden_s(data: st.DataObject, a: list[tuple[int, int]], b: list[tuple[int, int]],
                                         window: Any) -> None:
-    """`tests/machine` has the other orders."""
+    """`tests/machine` has the other orders and kinds of join, `tests/fuzz` the k nearest partners."""
     tables = {"r": stream(a), "s": stream(b)}
     asked = stream_query(tables["r"], tables["s"], on="r.x <= s.x", window=window, time="ts", order="inner(1)")
     how = [turn for turn in data.draw(turns("inner(1)", WINDOWS)) if turn[0] != "mask"]  # slices are a device's own
     found, changes = run(lambda _: splitjoin.open(asked, GoldenDevice(), punctuation=True), tables, how,
                          [GoldenDevice()])
     assert found.tolist() == golden(asked, arrivals(asked, tables["r"], tables["s"]), changes, 1).tolist()
-
-
-KINDS: list[dict[str, Any]] = [
-    *({"how": how} for how in ("left", "right", "full", "semi", "anti")),
-    *({"how": how, "direction": direction, "allow_exact": exact} for how in ("asof", "asof_left")
-      for direction in ("backward", "forward", "nearest") for exact in (True, False)),
-    {"how": "asof", "k": 2, "direction": "backward"}, {"how": "asof_left", "k": 2, "direction": "forward"},
-    {"how": "asof", "k": 3, "direction": "nearest", "allow_exact": False},
-    {"how": "asof_left", "ties": "last", "direction": "nearest"}]
-
-
-def of_kind(data: st.DataObject) -> None:
-    """One random session of a random kind, against the reference."""
-    tables = {"r": stream(data.draw(ROWS)), "s": stream(data.draw(ROWS))}
-    on = data.draw(st.sampled_from(["r.x <= s.x", "r.x = s.x", "r.x > 1 AND r.x <= s.x"]))
-    asked = splitjoin.query(SCHEMA, SCHEMA, on=on, window=data.draw(st.sampled_from(WINDOWS)), time="ts",
-                            **data.draw(st.sampled_from(KINDS)))
-    how, first = data.draw(turns("total", WINDOWS)), data.draw(st.integers(0, 2))
-    devices: list[Any] = [GoldenDevice(cores=CORES), LaggingDevice(lag=3), "cpu"]
-    found, changes = run(lambda n: splitjoin.open(asked, devices[(first + n) % len(devices)], punctuation=True),
-                         tables, how, devices)
-    want = golden_rows(asked, arrivals(asked, tables["r"], tables["s"]), changes, CORES)
-    assert found.tolist() == want.tolist(), devices[first]
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(data=st.data())
-def test_rows_of_all_kinds_are_the_reference_s(data: st.DataObject) -> None:
-    of_kind(data)
 
 
 def test_a_shorter_window_decides_at_once() -> None:
