@@ -15,7 +15,6 @@ from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.rows.aggregates import states_circuit
 from splitjoin_sim.emulator import Emulator
 
 from ..support.conformance import assert_conforms
@@ -52,7 +51,7 @@ def test_folds_in_order():
                                                                                                           ("y", 5)))
     asked = splitjoin.query(r.schema, s.schema, on="abs(r.x - s.y) <= 6", window="ROWS 8", how="left", aggregate={
         "crc": Checksum("s.y"), "rises": Rises("s.y"), "n": "count(*)"})
-    circuit = states_circuit(device("uart:none", **OPTIONS), asked)
+    circuit = device("uart:none", **OPTIONS).states_circuit(asked)
     assert circuit.config.in_order
     found = []
     with Emulator(circuit.config) as board:

@@ -16,7 +16,6 @@ from splitjoin.circuit.architectures.splitjoin.predictions import parts
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR, STAR
-from splitjoin.rows.aggregates import states_circuit
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -61,7 +60,7 @@ def test_every_window_and_kind_on_sim(how: str) -> None:
     for seed, window in enumerate(WINDOWS):
         r, s = tables(220, seed)
         device = SimDevice(cores=3, capacity=64, lanes=2, probes=2, seed=seed, fold="always", **STALLS)
-        assert states_circuit(device, query(r, s, AGGREGATES))
+        assert device.states_circuit(query(r, s, AGGREGATES))
         same(device, r, s, window=window, how=how)
     r, s = tables(40, 7)
     same(device, r, s.slice(0, 0), window=WINDOWS[0], how=how)
@@ -92,7 +91,7 @@ def test_a_fold_that_adds_or_replaces_by_choice() -> None:
     device = PysimDevice(cores=2, capacity=32, lanes=2, probes=2, seed=3, fold="always", **STALLS)
     best = BestVolume("s.a & 3", "abs(s.p)")
     asked = query(r, s, {"best": best})
-    assert states_circuit(device, asked)
+    assert device.states_circuit(asked)
     found = same(device, r, s, window="RANGE 6", how="left", aggregate={"best": best})
     assert len(set(found.table["best"].to_pylist())) > 5
 
@@ -171,8 +170,8 @@ def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: An
     s = s.append_column("f", pa.array(np.ones(8)))
     asked = query(r, s, {"a": aggregate})
     with pytest.raises(UnsupportedError, match=rf"fold='always' needs a circuit that folds .*{reason}"):
-        states_circuit(SimDevice(capacity=64, fold="always", **options), asked)
-    assert not states_circuit(SimDevice(capacity=64, **options), asked)
+        SimDevice(capacity=64, fold="always", **options).states_circuit(asked)
+    assert not SimDevice(capacity=64, **options).states_circuit(asked)
 
 
 @pytest.mark.parametrize(("aggregate", "why"), [
@@ -182,7 +181,7 @@ def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: An
 def test_what_regions_do_not_fold_one_unit_folds_in_order(aggregate: Any, why: str) -> None:
     r, s = tables(8, 1)
     asked = query(r, s, {"a": aggregate() if callable(aggregate) else aggregate, "n": "count(*)"})
-    circuit = states_circuit(SimDevice(capacity=64), asked)
+    circuit = SimDevice(capacity=64).states_circuit(asked)
     assert circuit is not None and circuit.folding is not None
     assert re.search(why, circuit.folding.in_order)
     assert circuit.config.whole_states
@@ -190,7 +189,7 @@ def test_what_regions_do_not_fold_one_unit_folds_in_order(aggregate: Any, why: s
                      str(splitjoin.explain(asked, capacity=64)))
     assert "unit that folds in order" in parts(circuit.config, "ecp5")
     with_index = SimDevice(capacity=64, core="bucket")
-    assert states_circuit(with_index, asked) is None  # unless it is demanded
+    assert with_index.states_circuit(asked) is None  # unless it is demanded
     assert replace(with_index, fold="always").circuit(asked).config.in_order
 
 
@@ -241,8 +240,8 @@ def test_sessions_tell_where_a_state_leaves_its_width() -> None:
 def test_never_ships_pairs_and_always_refuses_what_does() -> None:
     r, s = tables(8, 1)
     asked = query(r, s, {"n": "count(*)"})
-    assert states_circuit(SimDevice(capacity=64), asked)
-    assert not states_circuit(SimDevice(capacity=64, fold="never"), asked)
+    assert SimDevice(capacity=64).states_circuit(asked)
+    assert not SimDevice(capacity=64, fold="never").states_circuit(asked)
     with pytest.raises(UnsupportedError, match="fold='always' needs a circuit that folds"):
         splitjoin.open(query(r, s, {"n": "first(s.p)"}), device="sim", capacity=64, fold="always")
     with pytest.raises(UnsupportedError, match="fold must be one of auto, always, never, not 'maybe'"):

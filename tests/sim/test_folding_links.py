@@ -17,7 +17,6 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.rows.aggregates import states_circuit
 
 from ..support.linked_circuit import LinkedDevice
 from ..support.sampling import at_length
@@ -39,7 +38,7 @@ def test_states_cross_a_line_with_faults(window: Any, pack: bool) -> None:
     """Without tuples of S that come later, pairs of the same time leave beside states."""
     device = LinkedDevice(pack=pack, share=0.01, seed=5, **SHAPE)
     r, s = tables(36, 3)
-    assert states_circuit(device, query(r, s, AGGREGATES, window=window))
+    assert device.states_circuit(query(r, s, AGGREGATES, window=window))
     same(device, r, s, window=window, how="left")
     (transport,) = device.transports
     assert transport.retransmissions > 0

@@ -153,13 +153,21 @@ class CircuitDevice(CircuitParameters, Device):
     def open_deciding(self, query: Query) -> Session:
         if self.fold == "never" or not query.needs_few_pairs:
             return self.open(query.pairs)
+        circuit = self._folding(query)
+        return self.open(query.pairs) if circuit is None else self.start(circuit)
+
+    def states_circuit(self, query: Query) -> QueryCircuit | None:
+        found = self._folding(query) if query.aggregates and self.fold != "never" else None
+        return None if self.masked else found
+
+    def _folding(self, query: Query) -> QueryCircuit | None:
+        """The `circuit`; None where pairs must leave, unless the parameter ``fold`` forbids that."""
         try:
-            circuit = self.circuit(query)
+            return self.circuit(query)
         except UnsupportedError as error:
             if self.fold == "always":
                 raise folding_demanded(query, error) from error
-            return self.open(query.pairs)
-        return self.start(circuit)
+            return None
 
     def plan(self, query: Query) -> CircuitPlan:
         """The tests that the device's circuits compute for ``query``."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from splitjoin.base.cache import cache_folder
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.registry import host
 from splitjoin.joins.arranged import arranged, whole_window
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -36,7 +36,7 @@ def run_warmup(args: argparse.Namespace) -> None:
     folder = cache_folder()  # first, as without one nothing would be kept
     query, r, s = _query(args)
     began = time.monotonic()
-    if CpuDevice().compile(query, arrivals(query, r, s)):
+    if host().compile(query, arrivals(query, r, s)):
         print(f"compiled  {args.on}\n{time.monotonic() - began:.1f} s; the cache is {folder}")
     else:
         print(f"nothing to compile for  {args.on}")

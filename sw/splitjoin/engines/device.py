@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -322,6 +322,18 @@ class Device(ABC):
         raise UnsupportedError(f"the device {self.name!r} stores windows of bounded size, so it runs no as-of join "
                                f"without a window; give a window, such as window='RANGE 900', or use device='cpu' or "
                                f"'golden'")
+
+    def states_circuit(self, query: Query) -> Any:
+        """The device's circuit that folds the aggregates of ``query`` (`QueryCircuit`), which `CircuitDevice.start`
+        takes; None if pairs leave. Raises `UnsupportedError` if its circuit must fold and cannot.
+        """
+        return None
+
+    def compile(self, query: Query, coming: Arrivals) -> bool:
+        """Compile what the device needs for a session of ``query`` that gets the arrivals ``coming``. False if that is
+        nothing.
+        """
+        return False
 
     def gives_all_pairs(self, query: Query) -> bool:
         """True if `open_deciding` of ``query``, or `open_latest`, leaves out no pair of `Query.narrowed`."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.circuit.is_circuit import is_circuit
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.compiled.compiler import has_numba, needs_numba
 from splitjoin.engines.device import (
@@ -31,15 +30,7 @@ from splitjoin.engines.slices import Slices
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
-from .aggregates import (
-    AggregateOperator,
-    Gather,
-    Groups,
-    NearestOperator,
-    folded_values,
-    reference_aggregates,
-    states_circuit,
-)
+from .aggregates import AggregateOperator, Gather, Groups, NearestOperator, folded_values, reference_aggregates
 from .aggregates.early import EarlyAggregateOperator
 from .aggregates.state_operator import Retained, state_operator
 from .kinds import (
@@ -56,23 +47,13 @@ from .operator import PairOperator, RowBatch, RowOperator
 from .table_rows import TableRows, matched_rows
 
 if TYPE_CHECKING:
-    from splitjoin.circuit.query_circuit import QueryCircuit
-
     from .interval_joins.choice import IntervalChoice
 
 __all__ = ["EVERY", "folding_operator", "interval_engine", "nearest_of_pairs", "operator_of_pairs", "pairs_device",
-           "row_operator", "rows_at_once", "rows_of_pairs", "states_leave"]
+           "row_operator", "rows_at_once", "rows_of_pairs"]
 
 #: No bounds, of `rows_of_pairs`: the rows of all times.
 EVERY = (0, None, None)
-
-
-def states_leave(query: Query, device: Device) -> QueryCircuit | None:
-    """The circuit of ``device`` that folds the aggregates of ``query``; None if pairs leave. Raises `UnsupportedError`
-    if it must fold and cannot.
-    """
-    found = states_circuit(device, query)
-    return None if is_circuit(device) and device.masked else found
 
 
 def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
@@ -96,7 +77,7 @@ def pairs_device(query: Query, device: Device) -> Device:
     """The device that gives the pairs of ``query`` in place of ``device``: the host where that is a circuit that folds,
     which gives no pairs.
     """
-    return device.of_pairs if states_leave(query, device) is None else host()
+    return device.of_pairs if device.states_circuit(query) is None else host()
 
 
 def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, gather: Gather,
@@ -180,8 +161,7 @@ def folding_operator(query: Query, device: Device, retained: Retained, gather: G
     """As `row_operator`, where ``device`` folds the aggregates of ``query``; None where pairs come."""
     if not query.aggregates:
         return None
-    if (circuit := states_leave(query, device)) is not None:
-        assert circuit.folding is not None
+    if (circuit := device.states_circuit(query)) is not None:
         return state_operator(query, circuit.folding, retained, gather)
     if (choice := interval_engine(query, device)) is not None:
         from .interval_joins.session import IntervalOperator

@@ -28,7 +28,6 @@ from .answers import (
     pairs_device,
     rows_at_once,
     rows_of_pairs,
-    states_leave,
 )
 from .kinds import KindOperator
 from .operator import RowBatch
@@ -151,7 +150,7 @@ class WholeRows:
         if self.groups is None:
             if (choice := interval_engine(query, device)) is not None:
                 return self._without_pairs(choice)
-            if (circuit := states_leave(query, device)) is not None:
+            if (circuit := device.states_circuit(query)) is not None:
                 return iter([self._of_states(cast("CircuitDevice", device), circuit)])
             return iter([self._of_pairs(device)]) if rows is None else self._parts(device, rows)
         interval_engine(query, device)  # which tells of an engine that cannot fold at all

@@ -15,7 +15,7 @@ from splitjoin.engines.gpu import GpuDevice
 from splitjoin.engines.registry import device as find_device
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query
-from splitjoin.rows.answers import interval_engine, states_leave
+from splitjoin.rows.answers import interval_engine
 from splitjoin.rows.interval_joins.form import interval_form
 
 __all__ = ["FALLBACK", "Part", "choose_device", "device_name", "folding", "parts"]
@@ -61,7 +61,7 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
         chosen = _made(device, options)
         if query.is_unbounded:
             chosen.open_latest(query).close()
-        elif (circuit := states_leave(query, chosen)) is not None:
+        elif (circuit := chosen.states_circuit(query)) is not None:
             cast(CircuitDevice, chosen).start(circuit).close()
         elif isinstance(chosen, GpuDevice):
             chosen.check(query)
@@ -80,8 +80,7 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
 def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:
     """True if the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
     chosen = _made(device, options)
-    if (circuit := states_leave(query, chosen)) is not None:
-        assert circuit.folding is not None
+    if (circuit := chosen.states_circuit(query)) is not None:
         pairs = "" if circuit.folding.whole else ", and partners that come after it leave as pairs"
         return True, f"folded in the circuit: one state leaves for each row of left{pairs}"
     if (choice := interval_engine(query, chosen)) is not None:

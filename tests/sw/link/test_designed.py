@@ -19,7 +19,6 @@ from splitjoin.cli import main
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.rows.aggregates import states_circuit
 
 from ...support.user_aggregates import Variance
 
@@ -80,14 +79,14 @@ def test_other_queries_are_refused_by_name(made: Query, asked: Query, said: str,
 def test_a_circuit_that_gives_pairs_still_runs_everything(tmp_path: Path) -> None:
     """As one that was built before circuits on boards folded."""
     where = board(built(tmp_path / "design.json", query()))
-    assert not states_circuit(where, query(BUILT))
+    assert not where.states_circuit(query(BUILT))
     for asked in (query(BUILT), query(how="semi")):
         with pytest.raises(UnsupportedError, match=r"design.json was built without regard to aggregates and kinds"):
             where.circuit(asked)
         assert where.circuit(asked.pairs).folding is None
     always = board(built(tmp_path / "design.json", query()), fold="always")
     with pytest.raises(UnsupportedError, match=r"fold='always' needs a circuit that folds .*without regard to"):
-        states_circuit(always, query(BUILT))
+        always.states_circuit(query(BUILT))
     with pytest.raises(UnsupportedError, match=r"fold='always' needs a circuit that gives only .*without regard to"):
         always.open_deciding(query(how="semi"))
 
@@ -104,16 +103,16 @@ def test_classes_must_be_the_same_in_the_same_order(tmp_path: Path) -> None:
     """No sidecar has their definitions. This one has the name of a built-in aggregate, and is not taken for it."""
     both = {"v": Variance("s.a"), "n": "count(*)"}
     where = board(built(tmp_path / "design.json", query(both)))
-    assert states_circuit(where, query(both))
+    assert where.states_circuit(query(both))
     with pytest.raises(DeviceError, match="must be built for this query, which needs ABI"):
-        states_circuit(where, query({"n": "count(*)"}))
+        where.states_circuit(query({"n": "count(*)"}))
 
 
 def test_an_emulated_design_folds_too(tmp_path: Path) -> None:
     pytest.importorskip("splitjoin_boards.emulation")
     path = built(tmp_path / "design.json", query(BUILT))
-    assert states_circuit(device(f"emulator:{path}"), query({"high": "max(s.a)"}))
-    assert states_circuit(device("emulator:ulx3s_85f", **CIRCUIT), query(BUILT))
+    assert device(f"emulator:{path}").states_circuit(query({"high": "max(s.a)"}))
+    assert device("emulator:ulx3s_85f", **CIRCUIT).states_circuit(query(BUILT))
 
 
 def test_aggregates_of_a_design_are_texts(tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_a_build_with_aggregates_makes_the_circuit_that_folds(tmp_path: Path, mo
     design = Sidecar.read(tmp_path / "design.json")
     assert design.aggregates == BUILT
     assert design.abi == board(None, **CIRCUIT).circuit(query(BUILT)).config.abi_hash
-    assert states_circuit(board(str(tmp_path / "design.json")), query(BUILT))
+    assert board(str(tmp_path / "design.json")).states_circuit(query(BUILT))
     capsys.readouterr()
     monkeypatch.setattr("splitjoin_boards.join.build_join", lambda *_, **__: [])  # the rest is as without aggregates
     assert main([*given, "--core", "bucket", *folds]) == 0

@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError
 from splitjoin.engines.arrival import event_ticks
-from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import pairs
+from splitjoin.engines.registry import host
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.schema import Schema
@@ -157,7 +157,7 @@ class _Sizes:
                              window=whole_window(left, other), whole=True)
         output = Output(select.projection.gathered, select.projection.rows, select.schema)
         rows = arranged(select.query, left, other, sort=False)
-        return run(select.query, rows, output, CpuDevice(threads=1), None, None).table
+        return run(select.query, rows, output, host(threads=1), None, None).table
 
 
 def _best(n: int, sizes: _Sizes) -> tuple[int, ...]:

@@ -3,7 +3,6 @@ section 8; the online interval join of Scale-OIJ).
 """
 
 from .decided_bases import DecidedBases
-from .device_states import states_circuit
 from .fold import (
     FoldedRows,
     Gather,
@@ -20,4 +19,4 @@ from .reference import reference_aggregates
 
 __all__ = ["AggregateOperator", "DecidedBases", "FoldedRows", "Gather", "Groups", "NearestOperator",
            "aggregate_fields", "aggregate_types", "folded_values", "identical_rows", "may_have_values_without_partners",
-           "reference_aggregates", "states_circuit", "without_partners"]
+           "reference_aggregates", "without_partners"]

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import UnsupportedError
-from splitjoin.circuit.is_circuit import is_circuit
-from splitjoin.engines.device import PAIR, Device, Items
+from splitjoin.engines.device import PAIR, Items
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col, columns
@@ -22,30 +20,12 @@ from .fold import Gather, finished
 from .terms import PairTerms
 from .user_fold import fold_user
 
-if TYPE_CHECKING:  # most processes have no circuit, and the driver takes a fifth of a second to import
+if TYPE_CHECKING:
     from splitjoin.circuit.folding import FoldChoice
-    from splitjoin.circuit.query_circuit import QueryCircuit
 
-__all__ = ["state_values", "states_circuit"]
+__all__ = ["state_values"]
 
 Array = npt.NDArray[Any]
-
-
-def states_circuit(device: Device, query: Query) -> QueryCircuit | None:
-    """The circuit of ``device`` that folds the aggregates of ``query``, for `CircuitDevice.start`; None if pairs leave.
-
-    Raises `UnsupportedError` if its parameter ``fold`` demands that, and it cannot.
-    """
-    if not query.aggregates or not is_circuit(device) or device.fold == "never":
-        return None
-    try:
-        return device.circuit(query)
-    except UnsupportedError as error:
-        if device.fold == "always":
-            from splitjoin.circuit.query_circuit import folding_demanded
-
-            raise folding_demanded(query, error) from error
-        return None
 
 
 def state_values(query: Query, decided: DecidedBases, folding: FoldChoice, states: Mapping[str, Array],
