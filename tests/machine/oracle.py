@@ -69,6 +69,13 @@ class Spec:
     direction: str = "backward"
     allow_exact: bool = True
     aggregate: bool = False
+    k: int = 1
+    ties: str = "backward"
+
+    @property
+    def chooses_late(self) -> bool:
+        """Whether partners are chosen once nothing can meet a tuple any more, not at the first that is good enough."""
+        return self.k > 1 or (self.direction == "nearest" and self.ties == "last")
 
 
 @dataclass
@@ -174,27 +181,24 @@ class _Join:
                                   max(values, default=None)))
         elif self.spec.how in ("asof", "asof_left"):
             chosen = self._chosen(tuple_)
-            if chosen is not None or self.spec.how == "asof_left":
-                self.rows.append((name, None if chosen is None else chosen.at.name))
+            self.rows += [(name, one.at.name) for one in chosen] or [(name, None)] * (self.spec.how == "asof_left")
         elif self.spec.how == "anti":
             self.rows.append((name,))
         else:
             self.rows.append((name, None) if tuple_.at.side == R else (None, name))
 
-    def _chosen(self, r: _Stored) -> _Stored | None:
-        """The partner of a tuple of R in an as-of join, among those it has met."""
-        exact = self.spec.allow_exact
-        before = [s for s in r.partners if s.at.ts < r.at.ts or (exact and s.at.ts == r.at.ts)]
-        after = [s for s in r.partners if s.at.ts > r.at.ts or (exact and s.at.ts == r.at.ts)]
-        backward = max(before, key=lambda s: (s.at.ts, s.number), default=None)
-        forward = min(after, key=lambda s: (s.at.ts, s.number), default=None)
+    def _chosen(self, r: _Stored) -> list[_Stored]:
+        """The partners of a tuple of R in an as-of join, among those it has met."""
+        allowed = sorted((s for s in r.partners if self.spec.allow_exact or s.at.ts != r.at.ts),
+                         key=lambda s: (s.at.ts, s.number))
+        before = [s for s in reversed(allowed) if s.at.ts <= r.at.ts]
         if self.spec.direction == "backward":
-            return backward
+            return before[:self.spec.k]
         if self.spec.direction == "forward":
-            return forward
-        if backward is None or forward is None:
-            return backward or forward
-        return backward if r.at.ts - backward.at.ts <= forward.at.ts - r.at.ts else forward
+            return [s for s in allowed if s.at.ts >= r.at.ts][:self.spec.k]
+        near = sorted(allowed, key=lambda s: -s.number) if self.spec.ties == "last" else [
+            *before, *(s for s in allowed if s.at.ts > r.at.ts)]
+        return sorted(near, key=lambda s: abs(s.at.ts - r.at.ts))[:self.spec.k]
 
     # When a row is decided.
 
@@ -202,11 +206,11 @@ class _Join:
         """The time from which on an arrival or a heartbeat decides a tuple's row."""
         length = self.windows[tuple_.at.side].length
         times = [_INF if length is None else tuple_.at.ts + length + 1]
-        if self.spec.how in ("asof", "asof_left"):
+        if self.spec.how in ("asof", "asof_left") and not self.spec.chooses_late:
             if self.spec.direction == "backward":
                 times.append(tuple_.at.ts + 1)
-            if self.spec.direction == "nearest" and (best := self._chosen(tuple_)) is not None:
-                distance = tuple_.at.ts - best.at.ts
+            if self.spec.direction == "nearest" and (best := self._chosen(tuple_)):
+                distance = tuple_.at.ts - best[0].at.ts
                 times.append(max(tuple_.at.ts + 1, tuple_.at.ts + distance))
         return min(times)
 
@@ -219,14 +223,16 @@ class _Join:
 
     def _arrival_decides(self, p: _Stored, t: _Stored, met: list[_Stored]) -> bool:
         rows = self.windows[t.at.side].rows
+        if rows is not None and t is not p and t.at.side == p.at.side and t.followers >= rows:
+            return True
+        if self.spec.aggregate or self.spec.chooses_late:
+            return False
         if t is p:
             out = self.spec.condition.r_out if p.at.side == R else self.spec.condition.s_out
             if self.spec.how in ("asof", "asof_left") and self.spec.direction == "backward" \
                     and not self.spec.allow_exact:
                 return True
-            return out(p.at.value) and not self.spec.aggregate
-        if rows is not None and t.at.side == p.at.side and t.followers >= rows:
-            return True
+            return out(p.at.value)
         if self.spec.how in ("asof", "asof_left") and self.spec.direction != "backward" and t in met:
             later = p.at.ts > t.at.ts
             return later or (self.spec.direction == "forward" and self.spec.allow_exact)

@@ -46,7 +46,7 @@ class SessionMachine(SourcesMachine):
               capacity: int | None, on_fault: str) -> None:
         if delays is None or (None in delays and rule == "source"):
             rule = "min"
-        if order == "none" and spec.aggregate and not early:
+        if order == "none" and ((spec.aggregate and not early) or spec.chooses_late):
             order = "total"
         if order == "none":  # tuples are joined as they come where windows are RANGE alone
             r, s = (Window(length=window.rows if window.length is None else window.length) for window in spec.windows)

@@ -14,7 +14,7 @@ import splitjoin
 
 from .oracle import CONDITIONS, Change, Condition, Spec, Window, rows_of
 from .oracle_input import Arrival, R, S
-from .sources_machine import AGGREGATES, DEVICES, SCHEMAS, SourcesMachine, selected, specs, windows
+from .sources_machine import AGGREGATES, DEVICES, SCHEMAS, SourcesMachine, choice, selected, specs, windows
 
 __all__ = ["SharedMachine"]
 
@@ -70,10 +70,9 @@ class SharedMachine(SourcesMachine):
                                                  name=query.name, history=query.history)
             return
         spec = query.spec
-        asof = {"direction": spec.direction, "allow_exact": spec.allow_exact} if spec.how.startswith("asof") else {}
         self.session.query(on=spec.condition.text, window=window, how=spec.how, name=query.name,
                            aggregate=AGGREGATES if spec.aggregate else None, select=selected(spec),
-                           history=query.history, **asof, **DEVICES[device])
+                           history=query.history, **choice(spec), **DEVICES[device])
 
     session_joins: dict[str, Any]
 

@@ -13,8 +13,8 @@ import splitjoin
 from .oracle import CONDITIONS, Spec, Window
 from .oracle_input import Input, R, S
 
-__all__ = ["AGGREGATES", "DEVICES", "SCHEMAS", "SourcesMachine", "pushed_table", "query_of", "selected", "specs",
-           "tuples", "windows"]
+__all__ = ["AGGREGATES", "DEVICES", "SCHEMAS", "SourcesMachine", "choice", "pushed_table", "query_of", "selected",
+           "specs", "tuples", "windows"]
 
 SCHEMAS = (pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("i", pa.int64())]),
            pa.schema([("ts", pa.int64()), ("a", pa.int64()), ("j", pa.int64())]))
@@ -39,17 +39,23 @@ def specs(window: st.SearchStrategy[Window] = windows, *, inner: bool = False) -
     if inner:
         return pairs
     asof = st.builds(Spec, condition, both, st.sampled_from(["asof", "asof_left"]),
-                     direction=st.sampled_from(["backward", "forward", "nearest"]), allow_exact=st.booleans())
+                     direction=st.sampled_from(["backward", "forward", "nearest"]), allow_exact=st.booleans(),
+                     k=st.sampled_from([1, 1, 1, 2, 3]), ties=st.sampled_from(["backward", "backward", "last"]))
     folds = st.builds(Spec, condition, both, st.sampled_from(["inner", "left"]), aggregate=st.just(True))
     return st.one_of(pairs, pairs, asof, folds)
 
 
 def query_of(spec: Spec, order: str) -> Any:
     """The query that ``spec`` describes."""
-    asof: dict[str, Any] = {"direction": spec.direction, "allow_exact": spec.allow_exact}
     return splitjoin.query(*SCHEMAS, on=spec.condition.text, window=tuple(map(str, spec.windows)), time="ts",
-                           order=order, how=spec.how, aggregate=AGGREGATES if spec.aggregate else None,
-                           **(asof if spec.how in ("asof", "asof_left") else {}))
+                           order=order, how=spec.how, aggregate=AGGREGATES if spec.aggregate else None, **choice(spec))
+
+
+def choice(spec: Spec) -> dict[str, Any]:
+    """The options of an as-of join's choice."""
+    options = {"direction": spec.direction, "allow_exact": spec.allow_exact, "k": spec.k} | (
+        {"ties": spec.ties} if spec.direction == "nearest" else {})
+    return options if spec.how in ("asof", "asof_left") else {}
 
 
 def selected(spec: Spec) -> list[str]:

@@ -10,16 +10,10 @@ import pytest
 
 import splitjoin
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.device import ITEM
-from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.rows.kinds import KindOperator, OwnSide, reference, reference_rows
-from splitjoin.rows.operator import RowBatch
+from splitjoin.rows.kinds import OwnSide, reference
 from splitjoin.sessions import StreamJoin
-
-from ....support.conformance import slices
-from ....support.kinds import KINDS
 
 R = pa.table({"ts": pa.array([0] * 4, pa.int64()), "x": [1, None, 3, 4], "f": [1.0, 0.0, None, 4.0],
               "t": ["a", "b", None, "d"]})
@@ -74,34 +68,6 @@ def test_the_step_at_which_rows_come(kind: dict[str, Any], expected: list[list[t
     with splitjoin.open(query) as session:
         found = steps(session)
     assert found == expected
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
-def test_heartbeats_do_not_change_the_sequence(kind: dict[str, Any]) -> None:
-    """Any promise that holds may come between arrivals, and beyond the last one, before the end of input."""
-    for seed in range(25):
-        chance = np.random.default_rng(seed)
-        r, s = (pa.table({"ts": np.sort(chance.integers(0, 25, 15)), name: chance.integers(0, 3, 15)})
-                for name in ("x", "a"))
-        window = {side: f"RANGE {chance.integers(0, 9)}" for side in ("r", "s")}
-        query = splitjoin.query(r.schema, s.schema, on="r.x = s.a AND r.x <> 2", window=window, time="ts", **kind)
-        whole = arrivals(query, r, s)
-        assert whole.ts is not None
-        operator, found, counts = KindOperator(query), [], [0, 0]
-        with GoldenDevice().open(query.pairs) as golden:
-            parts = []
-            for n, part in enumerate(slices(whole, range(1, len(whole)))):
-                golden.push(part)
-                parts.append(golden.poll())
-                operator.arrive(part)
-                counts = [counts[0] + len(part.r), counts[1] + len(part.s)]
-                found.append(operator.take(parts[-1], (counts[0], counts[1])))
-                until = int(whole.ts[n + 1]) if n + 1 < len(whole) else 40
-                for now in sorted(chance.integers(int(whole.ts[n]), until + 1, chance.integers(0, 3)).tolist()):
-                    found.append(operator.advance(now))
-        found.append(operator.finish(np.empty(0, ITEM)))
-        rows = RowBatch.joined(found).items
-        assert rows.tolist() == reference_rows(query, whole, np.concatenate(parts)).tolist()
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
