@@ -1,5 +1,5 @@
 """Faults that were chosen without a look at the tests: twelve that tests once missed, nineteen of `sampled` (seed 54),
-and 21 that somebody thought of while reading sessions, epochs, files, the link and the daemon.
+and 26 that somebody thought of while reading sessions, epochs, files, the link, the daemon and plans.
 """
 
 from __future__ import annotations
@@ -75,7 +75,14 @@ FAULTS = [
      "zip(self._masks[0].place, settled, strict=True)"),
     ("join-widened", f"{_SESSIONS}/shared/common_join.py", "                query.pairs.widen(asked)\n",
      "                pass\n"),
+    ("join-conjuncts", f"{_SESSIONS}/shared/chosen_pairs.py", "if not implies(common.predicate, c))", "if False)"),
+    ("join-lengths", f"{_SESSIONS}/shared/chosen_pairs.py", "        self._longest = _lengths(common)\n",
+     "        self._longest = 0, 0\n"),
+    ("gone-back", f"{_SESSIONS}/shared/chosen_pairs.py", "WindowSince(since.place, (r, s), since.lengths)",
+     "WindowSince(since.place, (0, 0), since.lengths)"),
+    ("more-causes", "plan/implication.py", "    if set(_causes(b)) - set(_causes(a)):", "    if False:"),
     ("held-due", f"{_SESSIONS}/multiway.py", "time < frontier - self._delay", "time <= frontier - self._delay"),
+    ("rows-at-once", f"{_SESSIONS}/multiway.py", "self._delay, after = delay,", "self._delay, after = 0,"),
     ("multiway-rows", f"{_SESSIONS}/multiway.py", "pa.Table.from_batches(self._queue.peek()[0], self.schema)",
      "pa.Table.from_batches([], self.schema)"),
     ("delivered-resumed", f"{_SESSIONS}/epochs/writer.py", "        self.counts.restore(delivered)\n",

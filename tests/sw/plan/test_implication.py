@@ -13,7 +13,6 @@ from splitjoin.lang.eval.vector import column, evaluate_columns
 from splitjoin.lang.ir import Arith, Cmp, Expr, columns
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
-from splitjoin.plan import implication
 from splitjoin.plan.implication import implies, weakest
 from tests.support.sampling import examples
 
@@ -109,11 +108,3 @@ def test_a_negative_zero_is_no_zero() -> None:
 def test_branches_that_are_null() -> None:
     one, other = condition("nullif(r.x, r.k) >= s.x + 1"), condition("nullif(r.x, r.k) >= s.x")
     assert check(one, other) and not check(other, one)
-
-
-def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = condition("r.x = s.x"), condition("r.x + r.k - r.k = s.x")
-    assert not check(one, other)  # r.k may be NULL
-    monkeypatch.setattr(implication, "_causes", lambda cmp: ())
-    with pytest.raises(AssertionError):
-        check(one, other)

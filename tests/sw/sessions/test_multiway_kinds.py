@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import pyarrow as pa
 import pytest
@@ -12,7 +10,7 @@ import splitjoin
 from splitjoin import PredicateError, StatementError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.sql import MultiwaySelect
-from splitjoin.sessions import MultiwayJoin, multiway
+from splitjoin.sessions import MultiwayJoin
 
 from .test_multiway import SCHEMA
 
@@ -100,19 +98,6 @@ def test_times_with_a_zone() -> None:
     tables = {"a": table, "b": one, "c": table}
     found = splitjoin.sql(text.format(""), window=whole, time="t", tables=tables)
     assert found.to_pylist() == [{"v": 2, "w": 2, "x": 2}]
-
-
-def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are handed on as they come are not in the order of time."""
-    real = multiway._ByTime.__init__
-
-    def at_once(self: Any, *args: Any) -> None:
-        real(self, *args)
-        self._delay = 0
-
-    monkeypatch.setattr(multiway._ByTime, "__init__", at_once)
-    with pytest.raises((AssertionError, splitjoin.InputError)):
-        test_a_heartbeat_of_a_silent_stream_lets_rows_go_on()
 
 
 @pytest.mark.parametrize(("text", "error", "said"), [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import splitjoin
 from splitjoin import DeviceError, InputError, OrderError, UnsupportedError, WindowError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.sessions import SharedQuery, SharedStreams
-from splitjoin.sessions.shared.chosen_pairs import PairTest, WindowSince
 
 from ...support.changes import CORES, SCHEMA, Change, golden, stream
 from ...support.feeding import stream_query
@@ -63,17 +61,6 @@ def test_what_had_expired_by_a_query_s_own_windows_does_not_come_back() -> None:
         filled(streams, 9, 10)
         streams.close()
         assert [pair for pair in times(query) if 9 in pair] == [(9, 3), (9, 4), (3, 9), (4, 9), (9, 9)]
-
-
-def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    change = PairTest.change
-
-    def bring_back(self: PairTest, since: WindowSince) -> None:
-        change(self, replace(since, first=(0, 0)))
-
-    monkeypatch.setattr(PairTest, "change", bring_back)
-    with pytest.raises(AssertionError):
-        test_what_had_expired_by_a_query_s_own_windows_does_not_come_back()
 
 
 def test_history_of_a_join_whose_windows_got_longer() -> None:
