@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
-from itertools import chain
 from pathlib import Path
-from typing import IO
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.safe_text import printable
 from splitjoin.base.svg import Drawing
-from splitjoin.circuit.wire import ItemKind, Op
+from splitjoin.circuit.wire import ItemKind, Op, Record, item_record
+from splitjoin.link.transactions import FROM, FROM_JOIN, TO, TO_JOIN, LinkRows, Transaction, item_told, record_told
 
-__all__ = ["RunView", "Signal", "read_run"]
+from .vcd import Signal, VcdFile, bit_time, uart_bytes
+
+__all__ = ["RunView", "read_bytes", "read_run"]
 
 #: Counters of the circuit, by their names in the registers, in the order of the page; those of stalls are cycles.
 _COUNTERS = ("tuples_r", "tuples_s", "comparisons", "matches", "input_stalls", "output_stalls")
@@ -34,25 +38,14 @@ _OF_CORES = {
 _RESULT = 66
 #: The most slices of time that are drawn; the most boxes of one picture; pixels of it, and its captions'.
 _SLICES, _BOXES, _WIDTH, _LEFT = 240, 12_000, 900, 70
+#: The most rows of what went in and out that the page shows.
+_ROWS = 1_000
 _SHADES = 8
 _STYLE = ":root{color-scheme:light dark}body{font:16px/1.4 sans-serif;margin:1em}" + """
 div{overflow-x:auto}td,th{text-align:right;padding:.1em .8em}text{fill:currentColor;font:12px sans-serif}
+.rows td{text-align:left}
 rect,path{fill:#3987e5;stroke:none}.frame{fill:none;stroke:currentColor;stroke-opacity:.3}""" + "".join(
     f".l{n}{{fill-opacity:{n / _SHADES}}}" for n in range(1, _SHADES + 1))
-
-
-@dataclass(frozen=True)
-class Signal:
-    """A signal of a waveform file: its scopes, its name, and its width in bits."""
-
-    scope: tuple[str, ...]
-    name: str
-    bits: int
-
-    @property
-    def path(self) -> str:
-        """Scopes and name, with dots between them."""
-        return ".".join((*self.scope, self.name))
 
 
 @dataclass
@@ -65,6 +58,7 @@ class RunView:
         width: Cycles of a slice.
         counts: The place, ``circuit`` or a core such as ``core0``, and what is counted → slice → number.
         signals: Those that were read.
+        rows: What went in and out, as it came.
     """
 
     file: Path
@@ -72,6 +66,7 @@ class RunView:
     width: int = 1
     counts: dict[tuple[str, str], Counter[int]] = field(default_factory=dict)
     signals: list[Signal] = field(default_factory=list)
+    rows: list[Transaction] = field(default_factory=list)
 
     @property
     def cores(self) -> list[str]:
@@ -93,7 +88,7 @@ class RunView:
 
     def html(self) -> str:
         """A page, in light or dark colours as the browser prefers, that needs nothing else: the counters of the circuit
-        over the cycles, and for each core what it did.
+        over the cycles, what each core did, and what went in and out.
         """
         name = escape(printable(self.file.name))
         whats = [what for what in _OF_CORES if any((core, what) in self.counts for core in self.cores)]
@@ -102,11 +97,32 @@ class RunView:
                          + "</tr>" for core in self.cores)
         charts = "\n".join(self._chart(what) for what in _COUNTERS if ("circuit", what) in self.counts)
         maps = "\n".join(f"<h3>{what}</h3><p>{_OF_CORES[what]}</p><div>{self._map(what)}</div>" for what in whats)
+        ran = (f"<p>{self.cycles:,} cycles; a slice of the pictures is {self.width:,} of them.</p>\n"
+               f"<h2>The circuit</h2><div>{charts}</div>\n<h2>By core</h2>\n"
+               f"<div><table><tr>{head}</tr>\n{rows}</table></div>\n{maps}\n" if self.cores else "")
         return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>\n<meta '
                 f'name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>\n'
-                f"<h1>Run of a circuit: {name}</h1><p>{self.cycles:,} cycles; a slice of the pictures is "
-                f"{self.width:,} of them.</p>\n<h2>The circuit</h2><div>{charts}</div>\n<h2>By core</h2>\n"
-                f"<div><table><tr>{head}</tr>\n{rows}</table></div>\n{maps}\n</body></html>")
+                f"<h1>Run of a circuit: {name}</h1>{ran}{self._transactions()}</body></html>")
+
+    def _transactions(self) -> str:
+        """The section of what went in and out: how often, and the first rows."""
+        if not self.rows:
+            return ""
+        counts = Counter((row.way, row.what) for row in self.rows)
+        told = "".join(f"<tr><td>{way}</td><td>{what}</td><td>{count:,}</td></tr>"
+                       for (way, what), count in counts.items())
+        rows = "\n".join(f"<tr><td>{row.time:.9g}</td><td>{row.way}</td><td>{row.what}</td>"
+                         f"<td>{escape(row.detail)}</td></tr>" for row in self.rows[:_ROWS])
+        more = f"The first {_ROWS:,} of {len(self.rows):,} rows; " if len(self.rows) > _ROWS else ""
+        return (f'<h2>In and out</h2><div><table class="rows">{told}</table></div><p>{more}times in seconds, '
+                f'or in bytes of a way</p>\n<div><table class="rows">{rows}</table></div>')
+
+    def csv(self) -> str:
+        """The rows of what went in and out, with a header."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(
+            [Transaction._fields, *(row._replace(time=float(f"{row.time:.9g}")) for row in self.rows)])
+        return text.getvalue()
 
     def _chart(self, what: str) -> str:
         """Bars from zero: ``what`` a cycle, in each slice."""
@@ -171,53 +187,88 @@ class RunView:
 
 #: What is counted where, and the number in a cycle from the values of all signals that are read.
 _Event = tuple[tuple[str, str], Callable[[list[int]], int]]
+#: The kind and the other fields of what moves in a cycle, from the same values.
+_Port = Callable[[list[int]], tuple[str, str] | None]
 
 
-def read_run(file: Path) -> RunView:
-    """The view of the run whose waveforms are in the VCD ``file``, as the devices ``sim`` and ``pysim`` write it.
+def read_run(file: Path, *, pins: tuple[str, str] = ("rx", "tx"), baud: int | None = None,
+             items: Record | None = None) -> RunView:
+    """The view of the run whose waveforms are in the VCD ``file``, as the devices ``sim`` and ``pysim`` write it, or a
+    logic analyzer at the pins of a board.
 
-    Raises `InputError` for a file that cannot be read, and for one without signals of cores.
+    Args:
+        file: The file.
+        pins: The names of the circuit's serial input and output.
+        baud: Their rate in Hz; None to measure it.
+        items: The layout of items on the link.
+
+    Raises `InputError` for a file that cannot be read, and for one with neither cores nor these pins.
     """
     view = RunView(file)
     try:
-        with file.open("rb") as lines:
-            signals, clock = _declared(lines)
-            view.signals = sorted(signals, key=lambda one: (len(one.scope), one.scope, one.name))
-            codes = {code: n for n, code in enumerate(dict.fromkeys([*signals.values(), clock]))}
-            events = list(_events({signal.path: (codes[code], signal) for signal, code in signals.items()}))
-            if not events or not clock:
-                raise InputError(f"a view of a run needs waveforms of a circuit with cores, but {file} has none; write "
-                                 f"them by trace='run.vcd' of the device sim or pysim")
-            for values in _edges(lines, codes, clock):
+        vcd = VcdFile(file)
+        view.signals = sorted((one for one in vcd.signals if _is_read(one)),
+                              key=lambda one: (len(one.scope), one.scope, one.name))
+        clock = next((one for one in vcd.signals if one.name == "clk"), None)
+        # The outermost ones.
+        line = [min((one for one in vcd.signals if one.name == name), key=lambda one: len(one.scope), default=None)
+                for name in pins]
+        chosen = [*view.signals, *([clock] if clock else []), *(one for one in line if one)]
+        places = {signal.path: (at, signal) for at, signal in enumerate(view.signals)}
+        events = list(_events(places)) if clock else []
+        ports = list(_ports(places)) if clock else []
+        if not events and not all(line):
+            raise InputError(f"a view of a run needs waveforms of a circuit with cores, or of its serial pins, but "
+                             f"{file} has neither; write them by trace='run.vcd' of the device sim or pysim, or name "
+                             f"the pins by --pins")
+        on_line: dict[int, list[tuple[int, int]]] = {len(chosen) - n: [] for n in (1, 2)} if all(line) else {}
+        at_clock, values = len(view.signals), [0] * len(chosen)
+        for time, changes in vcd.steps(chosen):
+            # What changes with the edge belongs to the next cycle.
+            if events and (at_clock, 1) in changes and not values[at_clock]:
                 _count(view, values, events)
+                view.rows += (Transaction(time * vcd.tick, way, *told) for way, port in ports if (told := port(values)))
+            for at, value in changes:
+                if at in on_line and value != values[at]:
+                    on_line[at].append((time, value))
+                values[at] = value
     except (OSError, ValueError, IndexError) as error:
         raise InputError(f"a view of a run needs a VCD file, but {file}: {first_line(error)}") from None
+    if on_line:
+        view.signals += (one for one in line if one)
+        bit = 1 / baud / vcd.tick if baud else min(filter(None, map(bit_time, on_line.values())), default=1.0)
+        link = LinkRows(items)
+        on_both = ((time, way, byte) for way, at in zip((TO, FROM), sorted(on_line), strict=True)
+                   for time, byte in uart_bytes(on_line[at], bit))
+        for time, way, byte in sorted(on_both):
+            view.rows += link.feed(way, (byte,), time * vcd.tick)
+        view.rows.sort(key=lambda row: row.time)
     return view
 
 
-def _declared(lines: IO[bytes]) -> tuple[dict[Signal, bytes], bytes]:
-    """The signals that are read, with their codes in the file, and the clock's code, up to the end of the header."""
-    scope, found, clock = list[str](), dict[Signal, bytes](), b""
-    for line in lines:
-        match line.split():
-            case [b"$scope", _, name, *_]:
-                scope.append(name.decode())
-            case [b"$upscope", *_]:
-                scope.pop()
-            case [b"$var", _, bits, code, name, *_]:
-                signal = Signal(tuple(scope), name.decode(), int(bits))
-                clock = clock or (code if signal.name == "clk" else b"")
-                if _is_read(signal):
-                    found[signal] = code
-            case [b"$enddefinitions", *_]:
-                break
-    return found, clock
+def read_bytes(sent: Path, received: Path | None, items: Record | None = None) -> RunView:
+    """The view of what went over the link as the bytes in files: ``sent`` to the circuit, and ``received`` from it.
+
+    ``items``: the layout of items. Raises `InputError` for a file that cannot be read.
+    """
+    view, record_bytes = RunView(sent), 0
+    for way, file in ((FROM, received), (TO, sent)):  # replies tell how long a record is
+        link = LinkRows(items, record_bytes)
+        try:
+            data = b"" if file is None else file.read_bytes()
+        except OSError as error:
+            raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
+        rows = [row for at in range(len(data)) for row in link.feed(way, data[at:at + 1], at)]
+        view.rows, record_bytes = rows + view.rows, link.record_bytes
+    return view
 
 
 def _is_read(signal: Signal) -> bool:
     inner = signal.scope[-1] if signal.scope else ""
     if inner.endswith("_count"):
         return signal.name == "step" and inner.removesuffix("_count") in _COUNTERS
+    if inner == "combiner":
+        return bool(re.fullmatch(r"o__(valid|ready|payload)", signal.name))
     if inner in ("left", "right"):
         return signal.name == "scanning" and bool(re.fullmatch(r"core\d+", signal.scope[-2]))
     return bool(re.fullmatch(r"core\d+", inner)
@@ -230,6 +281,8 @@ def _events(signals: dict[str, tuple[int, Signal]]) -> Iterator[_Event]:
         inner = signal.scope[-1]
         if inner.endswith("_count"):
             yield ("circuit", inner.removesuffix("_count")), _value(at)
+        elif inner == "combiner":
+            continue
         elif inner in ("left", "right"):
             yield (signal.scope[-2], "scans"), _value(at)
         elif signal.name.startswith("compared__"):
@@ -267,29 +320,20 @@ def _moves(valid: int, ready: int, payload: int, kind: int) -> Callable[[list[in
     return lambda values: values[valid] & values[ready] & (values[payload] & 3 == kind)
 
 
-def _edges(lines: Iterable[bytes], codes: dict[bytes, int], clock: bytes) -> Iterator[list[int]]:
-    """The values before each rising edge of the clock; what changes with the edge belongs to the next cycle."""
-    values, changes, rises, at_clock = [0] * len(codes), list[tuple[int, int]](), False, codes[clock]
-    for line in chain(lines, (b"#",)):
-        first = line[:1]
-        if first == b"#":
-            if rises:
-                yield values
-            for at, value in changes:
-                values[at] = value
-            changes, rises = [], False
-            continue
-        if first in (b"b", b"B"):
-            text, _, code = line[1:].strip().partition(b" ")
-        elif first in (b"0", b"1", b"x", b"z", b"X", b"Z"):
-            text, code = first, line[1:].strip()
-        else:
-            continue
-        at_code = codes.get(code)
-        if at_code is not None:
-            value = 0 if text.strip(b"01") else int(text, 2)  # what is unknown counts as nothing
-            rises = rises or (at_code == at_clock and value == 1 and values[at_clock] == 0)
-            changes.append((at_code, value))
+def _ports(signals: dict[str, tuple[int, Signal]]) -> Iterator[tuple[str, _Port]]:
+    """What goes in and out: the way, and what a cycle moves, from the values of all signals. Records are told as core 0
+    takes them, like all others, and items as the combiner gives them.
+    """
+    for path, (valid, signal) in signals.items():
+        way = {("core0", "i__valid"): TO_JOIN, ("combiner", "o__valid"): FROM_JOIN}.get((signal.scope[-1], signal.name))
+        ready, payload = (signals.get(path.removesuffix("valid") + name) for name in ("ready", "payload"))
+        if way and ready and payload:
+            yield way, _told(valid, ready[0], payload[0], record_told if way == TO_JOIN else partial(
+                item_told, items=item_record((payload[1].bits - 3) // 2)))
+
+
+def _told(valid: int, ready: int, payload: int, tell: Callable[[int], tuple[str, str]]) -> _Port:
+    return lambda values: tell(values[payload]) if values[valid] & values[ready] else None
 
 
 def _count(view: RunView, values: list[int], events: list[_Event]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from contextlib import ExitStack
+from pathlib import Path
 
 import pyarrow as pa
 from amaranth.sim import Simulator
@@ -30,7 +32,7 @@ def small_join(tuples: int, seed: int, on: str = "abs(r.x - s.y) <= 2") -> tuple
 class PinChannel:
     """Sends and receives bytes on the pins of ``circuit``; of those of either direction, ``share`` are damaged."""
 
-    def __init__(self, circuit, share: float = 0.0, seed: int = 0):
+    def __init__(self, circuit, share: float = 0.0, seed: int = 0, waveforms: Path | None = None):
         self._circuit, self._share, self._chance = circuit, share, random.Random(seed)
         self._sending: deque[int] = deque()
         self._received = bytearray()
@@ -39,6 +41,9 @@ class PinChannel:
         self._simulator.add_clock(_PERIOD)
         self._simulator.add_testbench(self._send, background=True)
         self._simulator.add_testbench(self._receive, background=True)
+        self._files = ExitStack()
+        if waveforms is not None:
+            self._files.enter_context(self._simulator.write_vcd(str(waveforms)))
 
     def now(self) -> float:
         """Simulated time in seconds."""
@@ -61,7 +66,7 @@ class PinChannel:
         return self._damaged(got)
 
     def close(self) -> None:
-        pass
+        self._files.close()
 
     def _damaged(self, data: bytes) -> bytes:
         out = bytearray()

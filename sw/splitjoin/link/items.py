@@ -76,11 +76,13 @@ class PlainItems:
 
 
 class PackedItems:
-    """Items of ``config`` as differences to those before. An item may begin in one reply and end in the next."""
+    """Items of the layout ``record`` as differences to those before. An item may begin in one reply and end in the
+    next. ``whole_stars``: stars have both row ids, as where the circuit folds.
+    """
 
-    def __init__(self, config: Configuration):
-        self._whole_stars, self._width = bool(config.folds), config.item_record.offsets()["r"][1]
-        self._counts = np.array(row_id_bytes(config.item_record))
+    def __init__(self, record: Record, *, whole_stars: bool):
+        self._whole_stars, self._width = whole_stars, record.offsets()["r"][1]
+        self._counts = np.array(row_id_bytes(record))
         # Bytes of an item by its first byte.
         self._sizes = [1 + int(self._counts[head >> 3 & 3] + self._counts[head >> 5 & 3]) for head in range(256)]
         self._held, self._at = bytearray(), 0  # bytes, of which those from `_at` on are no whole item yet

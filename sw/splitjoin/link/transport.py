@@ -91,7 +91,7 @@ class LinkTransport(Transport):
                     f"{self._record_bytes} bytes, the device has ABI {about.abi:016x} and {about.record_bytes} bytes; "
                     f"{other_circuit_remedy(config)}")
             if about.version == PACKED_VERSION:
-                self._items = PackedItems(config)
+                self._items = PackedItems(config.item_record, whole_stars=bool(config.folds))
         except BaseException:
             self.close()
             raise

@@ -7,19 +7,11 @@ from amaranth.sim import Simulator
 from hypothesis import given, strategies as st
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.circuit.wire import Configuration, ItemKind, Record
+from splitjoin.circuit.wire import ItemKind, item_record
 from splitjoin.link.items import PackedItems
 from splitjoin_hw.link.packing import ItemPacker
 from tests.support.packed_items import packed
 from tests.support.sampling import at_length
-
-
-class Holder:
-    """The part of a configuration that a reader of packed items needs."""
-
-    def __init__(self, row_bits: int, folds: tuple[int, ...] = ()):
-        self.item_record = Record((("kind", 2), ("side", 1), ("r", row_bits), ("s", row_bits)))
-        self.folds = folds
 
 
 def meaning(items: list[tuple[int, int, int, int]], *, whole: bool = False) -> list[tuple[int, int, int, int]]:
@@ -48,7 +40,8 @@ def sequences(draw, most=30):
 @given(sequences(), st.lists(st.integers(1, 9), min_size=1))
 def test_what_is_packed_is_read_whatever_the_cuts(case, cuts):
     row_bits, items, whole = case
-    data, reader, found, at = packed(items, row_bits, whole=whole), PackedItems(Holder(row_bits, (1,) * whole)), [], 0
+    data, found, at = packed(items, row_bits, whole=whole), [], 0
+    reader = PackedItems(item_record(row_bits), whole_stars=whole)
     while at < len(data):
         for cut in cuts:
             assert not reader.ended or at >= len(data)
@@ -63,7 +56,7 @@ def test_what_is_packed_is_read_whatever_the_cuts(case, cuts):
 
 def in_simulation(items, row_bits, whole, seed):
     """The bytes that the circuit makes of ``items``, with random pauses on both sides."""
-    dut = ItemPacker(Holder(row_bits).item_record, whole_stars=whole)
+    dut = ItemPacker(item_record(row_bits), whole_stars=whole)
     out, rng = bytearray(), np.random.default_rng(seed)
 
     async def source(ctx):
@@ -119,7 +112,7 @@ def test_bytes_by_hand():
 
 
 def test_a_byte_that_begins_no_item_is_refused():
-    reader = PackedItems(Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0))
+    reader = PackedItems(item_record(), whole_stars=False)
     reader.feed(b"\x82")
     with pytest.raises(DeviceError, match="must begin with a byte below 0x80, but 0x82 came"):
         reader.take()
