@@ -46,6 +46,13 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
         pytest.fail(str(failure))
 
 
+@pytest.mark.parametrize(("name", "seed"), [
+    # Another client's tuples were committed between the two numbers of a position.
+    ("flight", 1252)])
+def test_schedules_that_failed_once(name: str, seed: int) -> None:
+    assert not list(run(name, [seed]))
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a schedule that fails leaves its files as they are
 @pytest.mark.parametrize(("name", "part", "function", "old", "new", "seeds"), [
     # Locks that are not taken.

@@ -107,8 +107,9 @@ class JoinService:
         """How many tuples a source has ``delivered``, and how many of them are ``committed``."""
         key = self._key(stream, source)
         side, index = self._side(stream), [name for name in self._sources if name[0] == stream].index(key)
-        return {"delivered": _at(self._streams.delivered[side], index),
-                "committed": _at(self._writer.delivered.get(side, ()), index)}
+        # Before what is delivered, which grows meanwhile: nothing is committed that was not delivered.
+        committed = _at(self._writer.delivered.get(side, ()), index)
+        return {"delivered": _at(self._streams.delivered[side], index), "committed": committed}
 
     def heartbeat(self, stream: str, time: int) -> None:
         """Promise that a stream delivers no more tuples below ``time``, in the unit of its time column."""
