@@ -26,6 +26,8 @@ __all__ = ["main", "measure"]
 MEMORIES = {
     "assumed: DDR4 behind an AXI port of a Zynq": (45, 1),
     "LiteDRAM's simulation: DDR3, four ports": (24, 4),
+    "LiteDRAM's simulation: DDR3, one port": (20, 10),
+    "LiteDRAM's simulation: SDR": (22, 15),
 }
 #: Half of the band; keys are spread so that a tuple has two partners in the window.
 _REACH = 63
@@ -67,9 +69,10 @@ def main() -> None:
     """All windows and memories."""
     quick = arguments(__doc__ or "").quick
     out = Recorder("memory", quick=quick)
-    zynq, ports = MEMORIES
+    zynq, ports, port, sdr = MEMORIES
     for log, contexts, name in [(11, 64, zynq)] if quick else [
-            (11, 64, zynq), (11, 64, ports), (17, 64, zynq)]:
+            *((log, 64, zynq) for log in (11, 17, 20)), *((log, 64, ports) for log in (11, 17)), (17, 16, port),
+            (17, 8, sdr)]:
         measure(out, log, contexts, name)
     print(out.write())
 
