@@ -75,7 +75,7 @@ def tables() -> str:
 
 def draw() -> Path:
     """The picture: a panel for each metric."""
-    figure, grid = plt.subplots(len(PANELS), 1, figsize=(WIDTH, 2.4 * len(PANELS)), layout="constrained")
+    figure, grid = plt.subplots(len(PANELS), 1, figsize=(WIDTH, 2.8 * len(PANELS)), layout="constrained")
     found = rows()
     for panel, axes in zip(PANELS, grid.flat, strict=True):
         lines: dict[str, dict[int, float]] = {}
@@ -91,7 +91,8 @@ def draw() -> Path:
         cores = sorted({k for points in lines.values() for k in points})
         axes.set_xticks(cores, [str(k) for k in cores])
         axes.minorticks_off()
-        axes.set_ylim(*((0.9, 1.005) if panel.metric == "scan_efficiency" else (0, None)))
+        top = max(panel.limit or 0, *(value for points in lines.values() for value in points.values()))
+        axes.set_ylim(*((0.9, 1.005) if panel.metric == "scan_efficiency" else (0, 1.1 * top)))
         axes.set(xlabel="cores", title=panel.title)
-        axes.legend(ncols=2)
+        axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.3))
     return save(figure, "against-cores")

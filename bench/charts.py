@@ -12,7 +12,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 from cycler import cycler
-from matplotlib import pyplot as plt  # after the backend is chosen
+from matplotlib import pyplot as plt, ticker  # after the backend is chosen
 
 from splitjoin.base.svg import themed
 
@@ -49,14 +49,19 @@ def chart(name: str, height: float = 3.8) -> Iterator[Any]:
 
 
 def save(figure: Any, name: str) -> Path:
-    """Write ``figure`` as ``name``.svg."""
+    """Write ``figure`` as ``name``.svg. Raises `ValueError` if something leaves the picture."""
+    figure.canvas.draw()
+    drawn = figure.get_tightbbox()
+    if drawn.x0 < 0 or drawn.x1 > figure.get_figwidth():
+        raise ValueError(f"{name} is {figure.get_figwidth()} inches wide, but drawn from {drawn.x0:.2f} to "
+                         f"{drawn.x1:.2f}; break the line of a long title")
     path = PICTURES / f"{name}.svg"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, **_CREATED)
     plt.close(figure)
     # matplotlib ends lines with spaces.
-    drawn = "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n"
-    path.write_text(themed(drawn).replace(INK, "currentColor"), encoding="utf-8")
+    text = "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n"
+    path.write_text(themed(text).replace(INK, "currentColor"), encoding="utf-8")
     return path
 
 
@@ -76,6 +81,28 @@ def bars(axes: Any, groups: Sequence[str], series: dict[str, list[float | None]]
                        fontsize=8, padding=2)
     axes.set_xticks(range(len(groups)), groups)
     axes.grid(axis="x", visible=False)
+
+
+def dots(axes: Any, groups: Sequence[str], series: dict[str, dict[str, float | None]], limit: float = 0.0) -> None:
+    """Points of ``series`` on a log axis, group → value, one below the other in each of ``groups``; in place of None, a
+    hollow one at the ``limit``.
+    """
+    for n, (label, values) in enumerate(series.items()):
+        height = {group: k + (n - (len(series) - 1) / 2) * 0.8 / len(series) for k, group in enumerate(groups)}
+        style = {"marker": MARKERS[n], "color": COLOURS[n], "ls": "", "ms": 7}
+        there = {group: value for group, value in values.items() if value is not None}
+        axes.plot(list(there.values()), [height[group] for group in there], label=label, **style)
+        ended = [height[group] for group in values if group not in there]
+        axes.plot([limit] * len(ended), ended, mfc="none", **style)
+    axes.set_yticks(range(len(groups)), groups)
+    axes.set(xscale="log", ylim=(len(groups) - 0.5, -0.5))
+
+
+def plain(axis: Any) -> None:
+    """Numbers such as 20 and 50 along a log ``axis`` of few decades."""
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 def draw_stages(files: Files) -> None:
@@ -108,9 +135,8 @@ def draw_session(files: Files) -> None:
                                                                if r["config"]["percentile"] == p]
                            for p in percentiles}, "%.1f")
         axes.set(xlabel="load, of the highest rate that can be sustained", ylabel="milliseconds from push to result",
-                 yscale="log",
                  title=f"Latency of a session on one thread, windows of {rows[0]['config']['window']:,} tuples")
-        axes.set_ylim(top=6 * max(r["value"] for r in rows))
+        axes.set_ylim(top=1.1 * max(r["value"] for r in rows))
         axes.legend(loc="upper left")
 
 
@@ -132,7 +158,7 @@ def draw_engines(files: Files) -> None:
                  ylabel="tuples a second on one thread", title="Two bands, batches of 8,192 tuples, ordered results")
         axes.set_xticks(windows, [f"{k:,}" for k in windows])
         axes.minorticks_off()
-        axes.legend()
+        axes.figure.legend(loc="outside upper center", ncols=2)
 
 
 def draw_intervals(files: Files) -> None:
@@ -151,7 +177,7 @@ def draw_intervals(files: Files) -> None:
             axes.plot(sorted(points), [points[k] for k in sorted(points)], label=label)
         axes.set(xscale="log", yscale="log", xlabel="partners of a base tuple",
                  ylabel="tuples of both streams a second, one thread",
-                 title="count and sum of the partners with an equal key within an interval")
+                 title="count and sum of the partners with an equal key\nwithin an interval")
         axes.legend()
 
 
@@ -160,13 +186,13 @@ def draw_spark(files: Files) -> None:
     rows = pick(files, "spark", "stream")
     windows = list(dict.fromkeys(r["config"]["window_s"] for r in rows))
     with chart("spark-streams") as axes:
-        bars(axes, [f"±{window}" for window in windows],
-             {way: [r["value"] for r in rows if r["config"]["way"] == way]
+        dots(axes, [f"±{window} s" for window in windows],
+             {way: {f"±{r['config']['window_s']} s": r["value"] for r in rows if r["config"]["way"] == way}
               for way in dict.fromkeys(r["config"]["way"] for r in rows)})
-        axes.set(xlabel="window, seconds before and after", ylabel="thousand rows a second", yscale="log",
+        axes.set(ylabel="window", xlabel="thousand rows a second",
                  title=f"Streaming joins in Spark on {rows[0]['config']['cores']} cores, two bands")
-        axes.set_ylim(top=60 * max(r["value"] for r in rows))
-        axes.legend(loc="upper right")
+        plain(axes.xaxis)
+        axes.figure.legend(loc="outside upper center")
 
 
 def draw_hour(files: Files) -> None:
@@ -182,22 +208,18 @@ def draw_hour(files: Files) -> None:
     figure, grid = plt.subplots(len(sizes), 1, figsize=(WIDTH, 0.6 + 2.2 * len(sizes)), layout="constrained",
                                 sharex=True, squeeze=False)
     for axes, size in zip(grid.flat, sizes, strict=True):
-        for n, engine in enumerate(engines):
+        series: dict[str, dict[str, float | None]] = {}
+        for engine in engines:
             mine = pick(files, "first_hour", "join_cpu_seconds", rows=size, engine=engine)
             took = {r["config"]["join"]: r["value"] for r in mine if r["config"]["run"] == "second"}
-            height = {join: k + (n - (len(engines) - 1) / 2) * 0.2 for k, join in enumerate(joins)}
-            axes.plot(list(took.values()), [height[join] for join in took], MARKERS[n], color=COLOURS[n], ms=7,
-                      label=_NAMES.get(engine, engine))
-            if limit is not None:
-                ended = sorted({r["config"]["join"] for r in mine} - took.keys())
-                axes.plot([limit] * len(ended), [height[join] for join in ended], MARKERS[n], color=COLOURS[n],
-                          mfc="none", ms=7)
+            series[_NAMES.get(engine, engine)] = {r["config"]["join"]: took.get(r["config"]["join"]) for r in mine}
+        dots(axes, joins, series, limit or 0.0)
         if limit is not None:
             axes.axvline(limit, color=INK, ls=":", lw=1)
         axes.set_yticks(range(len(joins)), [re.split(r":| within|,", join)[0] for join in joins])
-        axes.set(xscale="log", title=f"{size:,} rows a side", ylim=(len(joins) - 0.5, -0.5))
+        axes.set_title(f"{size:,} rows a side")
     grid.flat[-1].set_xlabel("CPU seconds of the second run" + ("" if limit is None else (
-        f"\nhollow: ended by the limit of {limit:g} s (dotted) or of memory")))
+        f"\nhollow: ended at {limit:g} s (dotted) or by lack of memory")))
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(engines))
     save(figure, "first-hour")
 
@@ -241,7 +263,7 @@ def draw_external(files: Files) -> None:
                 axes.plot([row["config"]["probes"] for row in mine], [row["value"] for row in mine],
                           label=f"{name}: {mine[0]['config']['bytes a cycle']:.3g} bytes a cycle")
         axes.set(xlabel="probes of a batch", ylabel="share of the peak", xscale="log", ylim=(0, 1.05),
-                 title=f"128 comparators, window of {longest:,} tuples of 8 bytes, by a model")
+                 title=f"128 comparators, window of {longest:,} tuples of 8 bytes,\nby a model")
         axes.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1,024"])
         axes.legend()
 

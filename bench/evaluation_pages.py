@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bench.charts import WIDTH, Files, pick, plt, save
+from bench.charts import WIDTH, Files, pick, plain, plt, save
 
 #: Architecture → its name in tables and charts.
 NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kang": "Kang", "celljoin": "CellJoin",
@@ -274,6 +274,7 @@ def draw(files: Files) -> None:
         axes.set(title=title, xlabel="join cores", yscale="log", xscale="log")
         axes.set_xticks([1, 4, 8, 16], ["1", "4", "8", "16"])
         axes.minorticks_off()
+    plain(grid[0].yaxis)
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     axes = grid[2]
     bottoms: dict[str, float] = {}
@@ -296,6 +297,7 @@ def draw(files: Files) -> None:
                   label=f"sub-window {key[0]}, {key[1]} probe{'s' if key[1] > 1 else ''}", mfc="none",
                   ms=12 - 1.3 * n, lw=1)
     axes.set(title="Figure 19: tuples in 1,000 cycles", xlabel="comparisons of a core between two stars", xscale="log",
-             yscale="log")
+             ylim=(0, None))
+    plain(axes.xaxis)
     axes.legend()
     save(figure, "evaluation")
