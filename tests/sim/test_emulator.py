@@ -11,6 +11,7 @@ import pytest
 import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.cli import main
+from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -18,6 +19,7 @@ from splitjoin.link.sidecar import Sidecar
 from splitjoin_sim.emulator import Emulator
 
 from ..support.conformance import assert_conforms
+from ..support.formula_conditions import CONDITIONS, SCHEMAS, rows
 from ..support.linked import small_join
 from ..support.user_aggregates import Checksum, Rises
 
@@ -62,6 +64,24 @@ def test_folds_in_order():
                 found.append(session.flush().to_pydict())
         assert board.received > 0
     assert found[0] == found[1]
+
+
+def test_a_formula_sends_its_answer_alone():
+    """Beyond what leaves where no pair matches, the bytes are those of the pairs of the answer."""
+    asked = Query.make(*(Schema.from_arrow(side, SCHEMAS[side]) for side in "rs"), on=CONDITIONS["dot product"],
+                       window="ROWS 16", order="total")
+    r, s, options, sent = rows("r", 24, 7), rows("s", 24, 7), OPTIONS | {"verify": "core"}, {}
+    none = pa.array([0] * 24, pa.int16())
+    for given in (r, r.set_column(0, "x", none).set_column(1, "y", none).cast(r.schema)):
+        with (Emulator(device("uart:none", **options).configuration(asked)) as board,
+              device(f"uart:{board.path}", **options).open(asked) as session):
+            session.push(arrivals(asked, given, s))
+            found = session.flush()
+            sent[int((found["kind"] == 0).sum())] = board.sent
+    least, answer = sorted(sent)
+    assert least == 0 and answer > 40
+    # An item has 9 bytes; a frame of items has a few more, as do replies that tell nothing yet.
+    assert 9 * answer <= sent[answer] - sent[0] <= 12 * answer
 
 
 def test_a_board_has_one_user():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory, WritePort
 from amaranth.lib.wiring import In, Out
 
 from splitjoin.hls.design import Design
@@ -68,8 +70,9 @@ class KernelComponent(wiring.Component):
             """There are operands in ``cycle``, which is the present one."""
             return valid[-(-cycle // interval)] & turn(cycle % interval)
 
-        m.d.comb += [self.i.ready.eq(go & turn(0)), accepted.eq(self.i.valid & self.i.ready),
-                     valid[0].eq(self.i.valid)]
+        ports, idle = self._memories(m)
+        m.d.comb += [self.i.ready.eq(go & turn(0) & idle), accepted.eq(self.i.valid & self.i.ready),
+                     valid[0].eq(self.i.valid & idle)]
         with m.If(go & turn(0)):
             m.d.sync += [later.eq(now) for now, later in pairwise(valid)]
         if interval > 1:
@@ -81,7 +84,18 @@ class KernelComponent(wiring.Component):
         def column(node: Node) -> Value:
             return state[node.name] if node.side == "r" else fields[node.name]
 
-        datapath = Datapath(m, "v", pipeline, column, loads=lambda cycle: go & turn(cycle % interval), turn=turn)
+        def read(node: Node, address: Sequence[Value]) -> Value:
+            port = ports[node.name].memory.read_port(domain="comb")
+            m.d.comb += port.addr.eq(Cat(address))
+            return port.data.as_signed() if node.low < 0 else port.data
+
+        datapath = Datapath(m, "v", pipeline, column, loads=lambda cycle: go & turn(cycle % interval), turn=turn,
+                            read=read)
+        for memory, number in zip(kernel.memories, pipeline.graph.outputs[len(kernel.slots):], strict=False):
+            cycle, port = pipeline.cycles[number], ports[memory.name]
+            new, enable, address = (datapath.at(a, cycle) for a in nodes[number].args[:3])
+            with m.If(idle):
+                m.d.comb += [port.en.eq(go & is_valid(cycle) & enable), port.addr.eq(address), port.data.eq(new)]
         for slot, number in zip(kernel.slots, pipeline.graph.outputs, strict=False):
             if nodes[number].kind == "input" and (nodes[number].side, nodes[number].name) == ("r", slot.name):
                 continue
@@ -105,6 +119,22 @@ class KernelComponent(wiring.Component):
             offered &= datapath.at(kernel.present, latency)
         m.d.comb += [self.o.valid.eq(offered), go.eq(~self.o.valid | self.o.ready)]
         return m
+
+    def _memories(self, m: Module) -> tuple[dict[str, WritePort], Value]:
+        """The write ports of the memories, and 1 once each row has its initial value, which a reset begins to write."""
+        ports: dict[str, WritePort] = {}
+        memories = self._design.kernel.memories
+        if not memories:
+            return ports, Const(1)
+        row = Signal(1 + max(memory.address_bits for memory in memories))
+        with m.If(~row[-1]):
+            m.d.sync += row.eq(row + 1)
+        for memory in memories:
+            bits, init = memory.slot.width.bits, memory.slot.init
+            m.submodules[memory.name] = rows = Memory(shape=bits, depth=1 << memory.address_bits, init=[])
+            ports[memory.name] = port = rows.write_port()
+            m.d.comb += [port.en.eq(1), port.addr.eq(row), port.data.eq(Const(init & (1 << bits) - 1, bits))]
+        return ports, row[-1]
 
     def _reads(self, number: int, name: str) -> bool:
         node = self._design.pipeline.graph.nodes[number]

@@ -35,17 +35,19 @@ class Datapath:
 
     ``column`` gives the value of an input. ``loads``: when the register behind a cycle takes a value; by default in
     every cycle. ``turn``: the signal that is 1 in a cycle, for multipliers that several multiplications share.
-    ``earlier``: as of `pipelined`.
+    ``earlier``: as of `pipelined`. ``read``: the number of a memory at an address, of whose bits it is given each.
     """
 
     def __init__(self, m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value], *,
                  loads: Callable[[int], Value] | None = None, turn: Callable[[int], Value] | None = None,
-                 earlier: Callable[[Node, int], Value] | None = None):
+                 earlier: Callable[[Node, int], Value] | None = None,
+                 read: Callable[[Node, Sequence[Value]], Value] | None = None):
         self._m, self._name, self._pipeline, self._loads, self._earlier = m, name, pipeline, loads, earlier
         self._nodes = pipeline.graph.nodes
         self._values: list[list[Value]] = []  # of each operation, in its cycle, and in registers behind it
         #: Until which cycle a state stays in its own register.
-        self._kept = {read: pipeline.cycles[write] for read, write in pipeline.writes}
+        self._kept = {read: pipeline.cycles[write] for read, write in pipeline.writes
+                      if self._nodes[read].kind == "input"}
         units = {n: unit for unit, some in pipeline.shared().items() for n in some}
         operands: dict[int, list[tuple[int, list[Value], Value]]] = {}
         for number, node in enumerate(self._nodes):
@@ -54,6 +56,8 @@ class Datapath:
             if number in units:
                 made: Value = Signal(_shape(node), name=f"{name}{number}")
                 operands.setdefault(units[number], []).append((cycle % pipeline.interval, args, made))
+            elif node.kind in ("read", "write"):
+                made = read(node, args) if read is not None and node.kind == "read" else Const(0)
             else:
                 made = _value(m, f"{name}{number}", node, args, column)
             self._values.append([made])

@@ -26,11 +26,14 @@ Word = list[int]
 
 @dataclass(frozen=True)
 class _Macro:
-    """A carry chain, or a multiplier of ``parts`` factors of 18 bits; ``reads``: its operands' bits."""
+    """A carry chain, a multiplier of ``parts`` factors of 18 bits, or the read port of a memory that takes ``luts``;
+    ``reads``: its operands' bits.
+    """
 
     reads: tuple[int, ...]
     gives: tuple[int, ...]
     parts: int = 0
+    luts: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class GraphBits:
     """
 
     def __init__(self, graph: Graph, inputs: int = 4, interval: int = 1, *, wide: bool = False):
-        self._interval, self._ahead = interval, 0.0
+        self._inputs, self._interval, self._ahead = inputs, interval, 0.0
         self._graph = graph
         self._network = LutNetwork(inputs, GATE, wide=wide)
         self._words: list[Word] = []
@@ -149,6 +152,9 @@ class GraphBits:
         multipliers = Counter[int]()
         for m in used.values():
             of = owner(m.gives[0] >> 1)
+            luts[of] += m.luts
+            if m.luts:
+                continue
             # A product of more than one part is added up.
             chains.setdefault(of, []).extend([len(m.gives)] * (m.parts - 1) if m.parts else [
                 1 + max(i for i, given in enumerate(m.gives) if given >> 1 in read)])
@@ -227,6 +233,10 @@ class GraphBits:
                 return [node.low >> n & 1 for n in range(width)]
             case "input":
                 return self._columns.setdefault(node, [net.source() for _ in range(width)])
+            case "read":
+                return self._read(node, args)
+            case "write":
+                return [x for a in args[:3] for x in a]
             case "*":
                 return self._product(args, signs, width)
             case "&" | "and":
@@ -322,12 +332,20 @@ class GraphBits:
         """A carry chain; equal ones are made once."""
         return self._macro(("-" if inverted else "+", tuple(a), tuple(b)), (*a, *b), len(a), chain_ns(len(a)), 0)
 
-    def _macro(self, key: object, operands: Sequence[int], width: int, ns: float, parts: int) -> Word:
+    def _macro(self, key: object, operands: Sequence[int], width: int, ns: float, parts: int, luts: int = 0) -> Word:
         if key not in self._macros and width:
             reads = tuple(x for x in operands if x > TRUE)
             time = max((self._network.time(x) for x in reads), default=0.0) + ns
-            self._macros[key] = _Macro(reads, tuple(self._network.source(time) for _ in range(width)), parts)
+            self._macros[key] = _Macro(reads, tuple(self._network.source(time) for _ in range(width)), parts, luts)
         return list(self._macros[key].gives) if width else []
+
+    def _read(self, node: Node, args: Sequence[Word]) -> Word:
+        """A read port in LUT RAM: blocks of 16 rows by 4 bits, or of 64 rows and a bit, and a choice of a block."""
+        four = self._inputs == 4
+        blocks = 1 << max(0, len(args) - (4 if four else 6))
+        luts = blocks * (6 * -(-node.width // 4) if four else 2 * node.width) + (node.width + 1) * (blocks - 1)
+        return self._macro(("read", node.name, *map(tuple, args)), [x for a in args for x in a], node.width,
+                           GATE * (1 + blocks.bit_length() // 2), 0, luts)
 
     def _product(self, args: Sequence[Word], signs: Sequence[bool], width: int) -> Word:
         for one, other in ((0, 1), (1, 0)):

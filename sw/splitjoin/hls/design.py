@@ -8,6 +8,7 @@ from typing import Any
 from splitjoin.base.errors import InputError
 
 from .kernels import Kernel, compiled
+from .memories import with_memories
 from .pipeline import ScheduledGraph, scheduled
 
 __all__ = ["FAMILIES", "Design", "design_of"]
@@ -34,7 +35,7 @@ def design_of(fn: Any, clock: float | None, interval: int | None, family: str) -
         raise InputError(f"the clock must be a number of MHz above 0, or None, not {clock!r}")
     if interval is not None and not (isinstance(interval, int) and interval >= 1):
         raise InputError(f"the interval must be a number of cycles from 1 on, or None, not {interval!r}")
-    kernel = compiled(fn)
+    kernel = with_memories(compiled(fn))
     return Design(kernel, scheduled(kernel.graph, clock, interval=interval, writes=_writes(kernel)), family, clock)
 
 
@@ -43,4 +44,6 @@ def _writes(kernel: Kernel) -> dict[int, int]:
     nodes = kernel.graph.nodes
     reads = {node.name: n for n, node in enumerate(nodes) if node.kind == "input" and node.side == "r"}
     new = dict(zip((slot.name for slot in kernel.slots), kernel.graph.outputs, strict=False))
-    return {n: new[name] for name, n in reads.items()}
+    into = {nodes[n].name: n for n in kernel.graph.outputs if nodes[n].kind == "write"}
+    return {n: new[name] for name, n in reads.items()} | {
+        n: into[node.name] for n, node in enumerate(nodes) if node.kind == "read"}

@@ -23,7 +23,7 @@ from splitjoin.lang.types import Bool, Float, Int
 
 from .delays import FACTOR
 
-__all__ = ["Builder", "Graph", "Node", "build_graph", "width_of"]
+__all__ = ["Builder", "Graph", "Node", "build_graph", "needed", "width_of"]
 
 #: File and line.
 Place = tuple[str, int]
@@ -42,7 +42,8 @@ class Node:
     ``kind``: ``input`` (column ``side``, ``name``), ``constant`` (``low``), ``+ - * & | ^``, ``abs``, ``min``, ``max``,
     ``=``, ``<``, ``and``, ``or``, ``not``, ``choose`` (condition, then, otherwise), ``shift`` (by ``places`` to the
     left, or to the right if negative), ``bits`` (the lowest ``places`` bits), ``fit`` (the value, which is stated to
-    lie within ``low`` and ``high``). ``args``: the operands' numbers.
+    lie within ``low`` and ``high``), and ``read`` and ``write`` of memories (`splitjoin.hls.memories`). ``args``: the
+    operands' numbers.
     """
 
     kind: str
@@ -102,7 +103,8 @@ def build_graph(program: Program, known: Mapping[str, int] | None = None, names:
     return builder.graph(outputs)
 
 
-def _needed(nodes: Sequence[Node], outputs: Sequence[int], of: Sequence[Place | None]) -> Graph:
+def needed(nodes: Sequence[Node], outputs: Sequence[int], of: Sequence[Place | None]) -> Graph:
+    """The graph of those of ``nodes`` that ``outputs`` need; ``of``: their places."""
     live, pending = set[int](), list(outputs)
     while pending:
         at = pending.pop()
@@ -128,7 +130,7 @@ class Builder:
 
     def graph(self, outputs: Sequence[int]) -> Graph:
         """The graph of those operations that ``outputs`` need."""
-        return _needed(self.nodes, outputs, self.places)
+        return needed(self.nodes, outputs, self.places)
 
     def let(self, column: Col, value: tuple[int, int]) -> None:
         """``value`` is what later operations read as ``column``."""

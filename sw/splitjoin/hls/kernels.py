@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from splitjoin.base.errors import PredicateError
 from splitjoin.lang.fold import Program, Slot, Width, scaled
@@ -57,13 +57,30 @@ class Port:
 
 
 @dataclass(frozen=True)
+class StateMemory:
+    """A tuple of a state in a memory: ``rows`` numbers, each of the width and with the initial value of ``slot``."""
+
+    #: Numbers from which on a tuple is a memory.
+    LEAST: ClassVar[int] = 16
+
+    name: str
+    rows: int
+    slot: Slot
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of a row's number."""
+        return (self.rows - 1).bit_length()
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A compiled function or class.
 
     ``slots``: the state of a class, none for a function. ``graph``: operations on the numbers of ``inputs`` (stream
     *s*) and ``slots`` (*r*); its outputs are the slots' new values, the numbers of ``outputs``, and, if ``optional``,
     a bit that is 1 where a result is given and no None. ``stated``: values whose width the source states, and ranges do
-    not prove.
+    not prove. ``memories``: tuples of the state in memories, whose writes are outputs behind the slots' new values.
     """
 
     name: str
@@ -74,11 +91,12 @@ class Kernel:
     optional: bool = False
     source: FunctionSource | None = None
     stated: int = 0
+    memories: tuple[StateMemory, ...] = ()
 
     @property
     def results(self) -> tuple[int, ...]:
         """The operations whose values are the results."""
-        of = self.graph.outputs[len(self.slots):]
+        of = self.graph.outputs[len(self.slots) + len(self.memories):]
         return of[:-1] if self.optional else of
 
     @property
@@ -130,6 +148,14 @@ class _Typed(FunctionRun):
                              {**self._source.fn.__globals__, **self._outer, **self._env})
         assert isinstance(self._places, Steps)
         return assigned(self._places, width, value, name)
+
+    def _update(self, node: ast.AugAssign, target: ast.Subscript, index: Value) -> None:
+        of = self._value(target.value)
+        if not isinstance(of, list) or len(of) < StateMemory.LEAST:
+            super()._update(node, target, index)
+            return
+        old = self._value(ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target))
+        self._assign(target, self._binary(node, node.op, old, self._value(node.value)))
 
     def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
         some = [v for v in (a, b) if v is None or isinstance(v, _Optional)]

@@ -104,7 +104,7 @@ class _Schedule:
             cycles, units = self._placed(reads)
             most = 1 + 2 * max(cycles, default=0) + len(reads) if most is None else most
             late = {read: cycles[write] - self._interval + 1 for read, write in self._states
-                    if write != read and cycles[write] > reads[read] + self._interval - 1}
+                    if write != read and cycles[write] > cycles[read] + self._interval - 1}
             if not late:
                 return ScheduledGraph(self._graph, tuple(cycles), self._interval, tuple(units), self._states)
             reads |= late
@@ -115,7 +115,7 @@ class _Schedule:
         bits, cycles, units = GraphBits(self._graph, interval=self._interval), list[int](), list[int | None]()
         taken = Counter[tuple[int, int]]()  # multipliers by their blocks and the turn
         for n, node in enumerate(self._graph.nodes):
-            cycle = max((cycles[a] for a in node.args), default=reads.get(n, 0))
+            cycle = max([reads.get(n, 0), *(cycles[a] for a in node.args)])
             kind = self._kinds.get(n)
             turns = self._turns.get(kind, 1) if kind is not None else 1
             extra = GATE * -(-(turns - 1).bit_length() // 2) if turns > 1 else 0.0

@@ -127,8 +127,11 @@ def report_of(design: Design) -> Report:
                                     dict(kinds), luts, ffs, dsps, any(n in critical for n in some)))
     # The state, a bit for each transfer on its way, and the control of streams and turns.
     turns = (pipeline.interval - 1).bit_length()
-    control = _resources(rest, design.family)[0] + 2 + 2 * turns, sum(s.width.bits for s in kernel.slots) + turns - (
-        -pipeline.ahead // pipeline.interval)
+    # A memory is cleared row by row.
+    rows = max((1 + memory.address_bits for memory in kernel.memories), default=0)
+    cleared = rows + sum(memory.address_bits + memory.slot.width.bits + 1 for memory in kernel.memories)
+    control = _resources(rest, design.family)[0] + 2 + 2 * turns + cleared, (
+        sum(s.width.bits for s in kernel.slots) + rows + turns - (-pipeline.ahead // pipeline.interval))
     lines.append(LineReport("", 0, "state and control", 0, pipeline.ahead, {}, *control, 0, False))
     path = max((bits.time(n) for n in range(len(graph.nodes))), default=0.0) + REGISTERS
     return Report(kernel.name, design.family, design.clock, pipeline.ahead, pipeline.interval,

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from amaranth.hdl import Const, Value, signed as signed_shape
+from amaranth.hdl import Cat, Const, ResetInserter, Signal, Value, signed as signed_shape
+from amaranth.sim import Simulator
 
 from splitjoin import InputError, PredicateError, UnsupportedError, hls
 from splitjoin.hls import fixed, signed, unsigned
@@ -119,6 +120,42 @@ class Nearest:
         return self.best
 
 
+@hls.kernel
+class Histogram:
+    """Counts of 20 bins, some of which are cleared; another one is read as well."""
+
+    counts: (signed(9),) * 20
+    last: unsigned(5)
+
+    def init(self):
+        for n in range(20):
+            self.counts[n] = -3
+
+    def step(self, x: unsigned(5), y: unsigned(3)):
+        at = min(x, 19)
+        seen = self.counts[min(self.last, 19)]
+        if y == 7:
+            self.counts[at] = -100
+        elif y != 6:
+            self.counts[at] = (self.counts[at] + y * 3 + 256 & 511) - 256
+        self.last = at
+        return seen if y != 5 else None
+
+
+@hls.kernel
+class Ring:
+    """The value of 16 steps ago."""
+
+    past: (unsigned(8),) * 16
+    at: unsigned(4)
+
+    def step(self, x: unsigned(8)):
+        old = self.past[self.at]
+        self.past[self.at] = x
+        self.at = self.at + 1 & 15
+        return old
+
+
 def bit_length(x: unsigned(8)):
     n = 0
     while x != 0:
@@ -166,7 +203,7 @@ def saturated(x: signed(5), y: signed(5)):
 #: Functions, and all their operands.
 ALL_OPERANDS = {"saturated": saturated, "bit_length": bit_length, "gcd": gcd, "left_early": left_early}
 FUNCTIONS = {"crc8": crc8, "isqrt": isqrt, "complex_product": complex_product, "Smoothed": Smoothed,
-             "Runs": Runs, "Nearest": Nearest}
+             "Runs": Runs, "Nearest": Nearest, "Histogram": Histogram, "Ring": Ring}
 
 
 def packed(shape: Any, value: Any) -> int:
@@ -206,7 +243,7 @@ def check(fn: Any, rows: list[dict[str, Any]], stalls: Any = MATRIX, **how: Any)
     ("crc8", 150, 3, 1), ("isqrt", 100, 5, 4),
     ("complex_product", 120, 1, 2), ("complex_product", None, 2, 2), ("complex_product", 80, 4, 4),
     ("Smoothed", None, None, 1), ("Smoothed", 100, None, 2), ("Smoothed", 100, 3, 2), ("Runs", 150, None, 1),
-    ("Nearest", None, None, 1)])
+    ("Nearest", None, None, 1), ("Histogram", None, None, 1), ("Histogram", 150, 3, 3), ("Ring", 100, None, 1)])
 def test_python_machine_code_and_circuit_agree(name: str, clock: float | None, interval: int | None,
                                                latency: int) -> None:
     fn = FUNCTIONS[name]
@@ -249,7 +286,7 @@ def test_fixed_point_is_whole_numbers_without_the_point() -> None:
 
 @needs_icarus
 @pytest.mark.parametrize(("name", "clock", "interval", "simulator"), [
-    ("complex_product", 80, 3, "icarus"), ("Smoothed", 100, None, "icarus"), at_length("isqrt", 100, 1, "icarus"),
+    ("complex_product", 80, 3, "icarus"), ("Histogram", 100, None, "icarus"), at_length("isqrt", 100, 1, "icarus"),
     at_length("Smoothed", 100, None, "verilator"), at_length("complex_product", 80, 3, "verilator"),
     at_length("Runs", 100, 1, "verilator")])
 def test_verilog_gives_the_same(name: str, clock: float, interval: int | None, simulator: Any, tmp_path: Path) -> None:
@@ -258,6 +295,44 @@ def test_verilog_gives_the_same(name: str, clock: float, interval: int | None, s
     text = hls.verilog(fn, clock=clock, interval=interval, name="kernel")
     assert run_bench(name, tmp_path, module="tests.testbench.bench_kernel", built=(text, "kernel"), simulator=simulator,
                      environment={"SPLITJOIN_KERNEL": json.dumps(expected)}) == len(MATRIX)
+
+
+def test_a_tuple_is_a_memory_where_a_step_writes_one_number() -> None:
+    for fn in (Histogram, Ring):
+        part = hls.component(fn, clock=100)
+        assert [m.name for m in part._design.kernel.memories] == ["counts" if fn is Histogram else "past"]
+        assert ("past [0:15]" if fn is Ring else "counts [0:31]") in hls.verilog(fn)
+    # Two writes, and a read behind one, take registers.
+    assert not hls.component(Swapped)._design.kernel.memories
+
+
+def test_a_reset_gives_all_rows_their_first_value() -> None:
+    part, reset, found = hls.component(Ring), Signal(), list[int]()
+
+    async def body(ctx: Any) -> None:
+        ctx.set(Cat(part.i.valid, part.i.payload.x, part.o.ready), -1)
+        for n in range(60):
+            ctx.set(reset, n == 40)
+            if ctx.get(part.o.valid):
+                found.append(ctx.get(part.o.payload))
+            await ctx.tick()
+
+    simulator = Simulator(ResetInserter(reset)(part))
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(body)
+    simulator.run()
+    assert found == [0] * 16 + [255] * 8 + [0] * 2
+
+
+@hls.kernel
+class Swapped:
+    """Two numbers change places in each step."""
+
+    some: (unsigned(4),) * 16
+
+    def step(self, x: unsigned(4), y: unsigned(4)):
+        self.some[x], self.some[y] = self.some[y] + 1 & 15, self.some[x]
+        return self.some[x]
 
 
 def test_an_enable_takes_the_place_of_a_hold_multiplexer() -> None:
