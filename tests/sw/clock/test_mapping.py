@@ -19,6 +19,8 @@ from ...support.sampling import at_length, examples
 
 #: Microseconds of an hour.
 HOUR = 3_600_000_000
+#: GPS milliseconds of a week.
+WEEK = 604_800_000
 
 
 def _fits(points: list[tuple[int, int]], within: int) -> bool:
@@ -64,51 +66,76 @@ def _truth(times: Numbers) -> Numbers:
     return host
 
 
-@pytest.mark.parametrize(("events", "hertz"), [(20_000, 90_000), (20_000, 1_000_000), at_length(1_000_000, 90_000),
-                                               at_length(1_000_000, 1_000_000)])
-def test_pairs_are_those_of_the_true_times(events: int, hertz: int) -> None:
-    """Drift, a jump, a counter of 32 bits that begins anew: pairs lie between those of a smaller and a larger band."""
+#: Ticks a second of a clock, and the count at which it begins anew: video, a logger, GPS.
+COUNTERS = [(90_000, 2**32), (1_000_000, 2**32), (1_000, WEEK)]
+
+
+@pytest.mark.parametrize(("events", "hertz", "around"), [
+    *((20_000, *counter) for counter in COUNTERS), *(at_length(1_000_000, *counter) for counter in COUNTERS)])
+def test_pairs_are_those_of_the_true_times(events: int, hertz: int, around: int) -> None:
+    """Drift, a jump, a counter that begins anew: pairs lie between those of a smaller and a larger band."""
     random = np.random.default_rng(hertz)
-    offset = 2**32 - hertz * 600  # it begins anew after ten minutes
+    offset = around - hertz * 600  # it begins anew after ten minutes
+    tick = -(-1_000_000 // hertz)
 
     def count(times: Numbers) -> Numbers:
-        return ((times * hertz // 1_000_000 + offset) % 2**32).astype(np.int64)
+        return ((times * hertz // 1_000_000 + offset) % around).astype(np.int64)
 
-    sync = np.unique(random.integers(0, HOUR, 2_000))
-    ticks = clock.unwrap(count(sync), 2**32).to_numpy()
+    sync = np.unique(random.integers(0, HOUR, 2_000) // tick) * tick  # a source increases
+    ticks = clock.unwrap(count(sync), around).to_numpy()
     scatter = 20
-    made = clock.fit(ticks, _truth(sync) + random.integers(-scatter, scatter + 1, len(sync)), within=scatter + 12)
+    made = clock.fit(ticks, _truth(sync) + random.integers(-scatter, scatter + 1, len(sync)), within=scatter + tick)
     assert len(made.jumps) == 1
-    assert made.residual <= scatter + 14
+    assert made.residual <= scatter + tick + 2
 
     times = np.sort(random.integers(sync[0], sync[-1], events))
-    mapped = made(clock.unwrap(count(times), 2**32))
+    mapped = made(clock.unwrap(count(times), around))
     known = np.asarray(mapped.is_valid())
     assert known.mean() > 0.99  # the others lie within the jump
     true = _truth(times)[known]
-    error = made.residual + scatter + -(-1_000_000 // hertz)  # and a tick
+    error = made.residual + scatter + tick
     assert np.abs(mapped.drop_null().to_numpy() - true).max() <= error
 
-    near = {"t": np.sort(random.choice(true, events // 2) + random.integers(-300, 301, events // 2))}
+    band = max(200, 5 * tick)
+    near = {"t": np.sort(random.choice(true, events // 2) + random.integers(-band, band + 1, events // 2) * 3 // 2)}
 
     def pairs(left: object, band: int) -> set[tuple[int, int]]:
         rows = {"t": left, "n": np.arange(len(true))}
         found = splitjoin.join(rows, {**near, "m": np.arange(events // 2)}, on=f"abs(r.t - s.t) <= {band}").to_arrow()
         return set(zip(found["n"].to_pylist(), found["m"].to_pylist(), strict=True))
 
-    wanted = pairs(true, 200)
-    assert wanted
-    assert pairs(mapped.drop_null(), 200 - error) <= wanted <= pairs(mapped.drop_null(), 200 + error)
+    fewer, wanted = pairs(mapped.drop_null(), band - error), pairs(true, band)
+    assert 0 < len(fewer) < len(wanted)
+    assert fewer <= wanted <= pairs(mapped.drop_null(), band + error)
+
+
+@pytest.mark.parametrize("device", ["golden", "cpu"])
+def test_sessions_take_batches_of_mapped_times(device: str) -> None:
+    """An unwrapped, mapped batch after the other: the pairs of the whole tables."""
+    count = (2**32 - 400 + np.arange(0, 1000, 5)) % 2**32
+    to_host = clock.fit([2**32 - 400, 2**32 + 600], [10**6, 10**6 + 2000], within=0)
+    r = pa.table({"t": to_host(clock.unwrap(count, 2**32)), "x": np.arange(200) % 7})
+    s = pa.table({"t": np.arange(10**6, 10**6 + 2000, 9), "a": np.arange(223) % 5})
+    unwrapped = clock.Unwrapper(2**32)
+    query = splitjoin.query(r.schema, s.schema, on="x = a", window="RANGE 50", time="t")
+    with splitjoin.open(query, device) as session:
+        session.push_s(s)
+        for first in range(0, 200, 40):
+            times = to_host(unwrapped(count[first:first + 40]))
+            session.push_r(pa.table({"t": times, "x": r["x"][first:first + 40]}))
+        found = session.flush().to_pylist()
+    wanted = splitjoin.join(r, s, on="x = a", window="RANGE 50", time="t", device=device).to_pylist()
+    assert found == wanted
+    assert len(wanted) > 100
 
 
 def test_weeks_that_begin_anew() -> None:
     """GPS milliseconds of the week and a week of ten bits: both are told by the host's time, in any order."""
-    week = 604_800_000
-    true = 2446 * week + np.arange(-2 * week, 2 * week, 3_600_000)[::-1]
+    true = 2446 * WEEK + np.arange(-2 * WEEK, 2 * WEEK, 3_600_000)[::-1]
     host = true + 90_000
-    whole = clock.unwrap(true % week, week, near=host)
+    whole = clock.unwrap(true % WEEK, WEEK, near=host)
     assert whole.to_pylist() == true.tolist()
-    assert clock.unwrap((true // week) % 1024, 1024, near=host // week).to_pylist() == (true // week).tolist()
+    assert clock.unwrap((true // WEEK) % 1024, 1024, near=host // WEEK).to_pylist() == (true // WEEK).tolist()
 
 
 def test_a_change_of_rate_is_no_jump() -> None:
