@@ -15,7 +15,7 @@ HERE      ?= manylinux2014_$(shell uname -m)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs playground machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions pythons spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs playground machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions pythons newest spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,8 +123,11 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundre
 	$(BIN)/python -m tests.chaos --how left --regroup --kills 10
 	$(BIN)/python -m tests.chaos --how left --aggregate --regroup --kills 10
 
-pythons: $(STAMP) ## Install with each Python from 3.11 on that is there, with the newest packages, and run its suites (an hour).
+pythons: $(STAMP) ## Install with each Python from 3.11 on that is there, with the newest packages, and run a part of each suite (an hour).
 	$(BIN)/python -m bench.pythons
+
+newest: $(STAMP) ## The newest of everything that the pins allow, on this Python: the conformance of engines, SQL, sessions (minutes).
+	$(BIN)/python -m bench.pythons --quick $(foreach suite,conformance tables conditions sql sessions,--suite $(suite)) $(BIN)/python
 
 spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, and on Sail, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions
@@ -151,7 +154,7 @@ constraints: $(STAMP) ## Write the versions that .venv has to constraints.txt, a
 
 # The bill of materials lists what an environment with all extras for users has, in the tested versions.
 # Wheels for other platforms have a library of compiled loops that zig builds here.
-release: $(STAMP) ## Wheels, sdist, constraints and a bill of materials (CycloneDX), with checksums, in build/release.
+release: $(STAMP) ## Wheels, sdist, notes, constraints and a bill of materials (CycloneDX), with checksums, in build/release.
 	rm -rf build/release build/release-tools build/release-users
 	$(BIN)/python -m tests.spark_versions --download 3.5.8
 	$(BIN)/python -m build --sdist --outdir build/release .
@@ -160,6 +163,7 @@ release: $(STAMP) ## Wheels, sdist, constraints and a bill of materials (Cyclone
 		SPLITJOIN_SPARK_JARS="$(CURDIR)/build/spark/3.5.8/pyspark/jars:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/pyspark/jars)" \
 		$(BIN)/python -m build --wheel --outdir build/release . || exit 1; done
 	cp constraints.txt build/release/
+	awk '/^## /{n++} n==1' CHANGELOG.md > build/release/NOTES.md
 	$(PYTHON) -m venv build/release-tools
 	build/release-tools/bin/python -m pip install --quiet "$$(echo build/release/*-$(HERE).whl)[release]"
 	$(PYTHON) -m venv build/release-users
@@ -167,7 +171,7 @@ release: $(STAMP) ## Wheels, sdist, constraints and a bill of materials (Cyclone
 		"$$(echo build/release/*-$(HERE).whl)[emulator,connect]"
 	build/release-tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 		--output-format JSON --output-file build/release/splitjoin.cdx.json build/release-users/bin/python
-	cd build/release && sha256sum *.whl *.tar.gz constraints.txt splitjoin.cdx.json > SHA256SUMS
+	cd build/release && sha256sum *.whl *.tar.gz constraints.txt NOTES.md splitjoin.cdx.json > SHA256SUMS
 
 synth: $(STAMP) ## What cores cost on ECP5 and UltraScale+, and their clock (an hour).
 	nice -n 15 $(BIN)/python -m bench.synthesis

@@ -382,9 +382,9 @@ where the CPU needs milliseconds.
 
 
 #: Results file → its topic.
-TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threads", "kinds": "kinds of join",
-          "thread_forms": "every form by threads", "oij": "aggregates", "delays": "when rows come",
-          "pairs_at_once": "pairs at once",
+TOPICS = {"first_hour": "first hour", "pythons": "Pythons", "cpu": "CPU engine", "threads": "its threads",
+          "kinds": "kinds of join", "thread_forms": "every form by threads", "oij": "aggregates",
+          "delays": "when rows come", "pairs_at_once": "pairs at once",
           "shared": "shared streams", "moves": "changes of a session", "multiway": "three streams",
           "whole_tables": "whole tables", "writings": "equivalent conditions", "table_threads": "their threads",
           "joinbench": "joinbench",

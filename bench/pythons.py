@@ -1,8 +1,10 @@
-"""Each Python that this machine has, with the newest of everything that splitjoin asks for: does its suite pass?
+"""Each Python that this machine has: is splitjoin installed there, and does it pass the part of its tests that a new
+Python or a new package breaks first?
 
 ``python -m bench.pythons [PYTHON …]`` takes ``python3.11`` and later on the PATH and below ``$PYENV_ROOT``; each gets
-an environment in ``build/pythons``. Warnings are no errors here, as those of the newest packages are not known yet.
-What failed is printed and not recorded.
+an environment in ``build/pythons`` with one wheel and the newest packages that the pins allow, the lowest Python with
+the oldest pandas. Warnings are no errors here, as those of the newest packages are not known yet. What failed is
+printed and not recorded.
 """
 
 from __future__ import annotations
@@ -20,18 +22,25 @@ from pathlib import Path
 from bench.record import Recorder
 
 _ROOT = Path(__file__).parents[1]
+_MADE = _ROOT / "build" / "pythons"
 _EXTRAS = "sql,sim,spark,compiled"
 _TESTS = ("pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "polars", "psutil")
+#: What the lowest Python gets, where the newest of all others is known to behave otherwise.
+_OLDEST = ("pandas==2.2.*",)
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default")
 #: Suite → what the environment's Python runs; PYSPARK stands for the version of PySpark.
 SUITES: dict[str, Sequence[str]] = {
-    "tables": (*_PYTEST, "tests/sw/tables", "tests/sw/rows"),
-    "sql": (*_PYTEST, "tests/sw/joins"),
-    "conditions": (*_PYTEST, "tests/sw/lang", "tests/sw/plan"),
-    "sessions": (*_PYTEST, "tests/sw/sessions"),
-    "circuits": (*_PYTEST, "tests/hw/core", "tests/sw/circuit"),
-    "spark": ("-m", "tests.spark_versions.joins", "PYSPARK"),
+    "conformance": (*_PYTEST, "tests/test_conformance.py", "tests/sw/engines/test_golden.py",
+                    "tests/sw/engines/cpu/test_engine.py", "-k", "not many_batches"),
+    "tables": (*_PYTEST, "tests/sw/frames", "tests/sw/tables/test_round_trips.py"),
+    "conditions": (*_PYTEST, "tests/sw/lang/test_times.py", "tests/sw/lang/test_operations.py"),
+    "sql": (*_PYTEST, "tests/sw/joins/sql/test_select.py", "tests/sw/joins/sql/test_with_duckdb.py"),
+    "sessions": (*_PYTEST, "tests/sw/sessions/test_windows.py", "tests/sw/sessions/test_snapshot.py"),
+    "circuits": (*_PYTEST, "tests/sim/test_conformance.py", "-k", "test_scenarios_on_pysim"),
+    "spark": ("-m", "tests.spark_versions.joins", "PYSPARK", "plain SQL", "batch"),
 }
+#: Suite → its heading on the page.
+TITLES = {suite: {"sql": "SQL", "spark": "Spark"}.get(suite, suite) for suite in SUITES}
 _TOLD = ("numpy", "pyarrow", "pandas", "polars", "duckdb", "sqlglot", "amaranth", "numba", "pyspark")
 
 
@@ -45,13 +54,24 @@ def interpreters() -> list[str]:
     return [found[name] for name in names if name in found]
 
 
-def environment(python: str, folder: Path) -> str:
-    """The Python of an environment in ``folder`` with splitjoin, made anew."""
+def wheel() -> Path:
+    """The wheel of this tree, built anew."""
+    folder = _MADE / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    _pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(folder), str(_ROOT))
+    return next(folder.glob("*.whl"))
+
+
+def environment(python: str, folder: Path, built: Path, *others: str) -> str:
+    """The Python of an environment in ``folder`` with the wheel ``built`` and ``others``, made anew."""
     subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
     made = str(folder / "bin" / "python")
-    subprocess.run([made, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{_ROOT}[{_EXTRAS}]",
-                    *_TESTS], check=True)
+    _pip(made, "install", f"{built}[{_EXTRAS}]", *_TESTS, *others)
     return made
+
+
+def _pip(python: str, *arguments: str) -> None:
+    subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], check=True)
 
 
 def packages(python: str) -> dict[str, str]:
@@ -71,13 +91,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this one; may be given several times")
+    parser.add_argument("--keep", action="store_true", help="run in the environments that are there, as they are")
     parser.add_argument("--quick", action="store_true", help="write to build/bench")
     arguments = parser.parse_args()
+    found = interpreters()
     recorder, failed = Recorder("pythons", quick=arguments.quick), list[str]()
-    for python in arguments.pythons or interpreters():
+    built = None if arguments.keep else wheel()
+    for python in arguments.pythons or found:
         said = _output([python, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"])
         print(f"== Python {said}: {python}", flush=True)
-        made = environment(python, _ROOT / "build" / "pythons" / said)
+        made = str(_MADE / said / "bin" / "python")
+        if built is not None:
+            environment(python, _MADE / said, built, *(_OLDEST if len(found) > 1 and python == found[0] else ()))
         have = packages(made)
         for suite in arguments.suite or SUITES:
             command = [made, *(have["pyspark"] if word == "PYSPARK" else word for word in SUITES[suite])]
@@ -87,8 +112,11 @@ def main() -> int:
                 print(f"{failed[-1]} failed:", ran.stdout[-4000:], ran.stderr[-4000:], sep="\n", flush=True)
                 continue
             counted = re.search(r"(\d+) passed", ran.stdout)
-            recorder.add(f"pythons_{suite}", int(counted[1]) if counted else 1, "tests that passed", have,
-                         f"python {' '.join(SUITES[suite])}")
+            passed = int(counted[1]) if counted else ran.stdout.count("  passed  ")
+            recorder.add(f"pythons_{suite}", passed, "tests that passed", have, f"python {' '.join(SUITES[suite])}")
+    known = {(row["metric"], row["config"]["python"]) for row in recorder.rows}
+    recorder.keep(lambda row: (row["metric"], row["config"]["python"]) not in known)
+    recorder.sort(lambda row: [int(part) for part in row["config"]["python"].split(".")])
     recorder.write()
     print(f"failed: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0

@@ -51,6 +51,10 @@ class Recorder:
         new = [row["config"] for row in self._rows]
         self.keep(lambda row: row["config"] not in new)
 
+    def sort(self, key: Callable[[dict[str, Any]], Any]) -> None:
+        """Put all figures so far in the order of ``key``."""
+        self._rows.sort(key=key)
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All figures so far."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import against, charts, conclusions, evaluation_pages, joinbench_pages, table_pages
+from bench import against, charts, conclusions, evaluation_pages, joinbench_pages, pythons, table_pages
 
 BENCH = Path(__file__).parent
 DOCS = BENCH.parent / "docs"
@@ -35,6 +35,9 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
     "external-windows.md": ("memory", {"memory_cycles": "cycles a tuple (by the formula)"},
                   {"window": "window", "memory": "memory", "latency": "L", "interval": "I", "contexts": "K",
                    "candidates": "candidates"}, {}),
+    "install.md": ("pythons", {f"pythons_{suite}": title for suite, title in pythons.TITLES.items()},
+                   {"python": "Python", "pandas": "pandas", "numpy": "NumPy", "pyarrow": "pyarrow", "polars": "Polars",
+                    "duckdb": "DuckDB"}, {}),
     "shared-streams.md": ("shared", {"push_seconds": "pushes, s", "poll_seconds": "polls, s",
                                      "common_poll_seconds": "polls of a common join, s",
                                      "sessions_seconds": "as many sessions, s", "kept_bytes": "kept bytes",

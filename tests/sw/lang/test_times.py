@@ -80,8 +80,10 @@ def test_as_duckdb(unit: str, type_: pa.DataType, pairs: list[tuple[dt.datetime 
     if unit not in ("month", "quarter", "year"):
         assert ours(f"date_sub('{unit}', t, u)", r, s) == oracle(f"date_sub('{unit}', t, u)", r, s)
     epochs = ["epoch(t)", "extract(epoch FROM t)", "date_part('epoch', t)", "epoch_ms(t)", "epoch_us(t)"]
+    # DuckDB 2.0.1 takes epochs of seconds and milliseconds by way of nanoseconds, which have no year 1 or 9999.
+    asked = pa.table({"t": r["t"].cast(pa.timestamp("us"))}) if pa.types.is_timestamp(type_) else r
     for text in epochs if unit == "second" else []:
-        assert ours(text, r, pa.table({})) == oracle(text, r, s), text
+        assert ours(text, r, pa.table({})) == oracle(text, asked, s), text
     found = ours(f"date_trunc('{unit}s', t)", r, pa.table({}))
     want = oracle(f"epoch_us(date_trunc('{unit}', t))", r, s)
     assert [None if v is None else v * scale for v in found] == want
