@@ -60,6 +60,12 @@ def test_values_are_those_of_the_lines(data: st.DataObject) -> None:
         assert made(times).to_pylist() == want
 
 
+@pytest.mark.parametrize(("span", "rise", "time"), [
+    (1_266_103_215_975_335_066, -72, -66_250_187_871_463_523), (2**62, 2**62 - 1, 3), (2**62, 1 - 2**62, 2**62)])
+def test_far_values_of_long_lines(span: int, rise: int, time: int) -> None:
+    assert clock.ClockMap(((0, span, 0, rise),), 0, (), pa.int64())([time]).to_pylist() == [time * rise // span]
+
+
 def _truth(times: Numbers) -> Numbers:
     """A host's microseconds at those of a logger that goes 50 millionths too fast, and whose host was set by 3 s."""
     host: Numbers = 1_795_867_200_000_000 + times - times // 20_000 + np.where(times > HOUR // 2, 3_000_000, 0)
