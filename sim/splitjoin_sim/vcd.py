@@ -46,6 +46,9 @@ class VcdFile:
         self._path, self.signals, self.tick = path, dict[Signal, bytes](), 1e-9
         head = bytearray()
         with path.open("rb") as lines:
+            if not lines.read(1024).lstrip().startswith(b"$"):
+                raise ValueError("it begins with no declaration")
+            lines.seek(0)
             for line in lines:
                 head += line
                 if b"$enddefinitions" in line:
