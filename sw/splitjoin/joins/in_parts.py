@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,7 @@ def _rows(query: Query, device: Device, incoming: Arrivals, warm: tuple[int, int
     rows = WholeRows(query, device, incoming)
     found = rows.table()
     mine = (found.r >= warm[0]) | (found.s >= warm[1])
-    return (found if mine.all() else replace(found, r=found.r[mine], s=found.s[mine])), rows.facts
+    return (found if mine.all() else TableRows(found.r[mine], found.s[mine], (), found.items, found.work)), rows.facts
 
 
 def _end(readers: Mapping[Side, _PartReader], start: int | None, tuples: int) -> int | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,34 +13,30 @@ from splitjoin.engines.device import ITEM, Items, TableMatches
 from splitjoin.engines.slices import Slices
 from splitjoin.lang.query import Query
 
-from .kinds import OrderedRows, OwnSide, Places, SegmentedOrder
+from .kinds import OrderedRows, OwnSide, Places, Segments
 from .operator import RowBatch
 
-__all__ = ["ChosenRows", "SegmentedRows", "TableRows", "matched_rows"]
+__all__ = ["ChosenRows", "TableRows", "matched_rows"]
 
 Ints = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True)
-class TableRows:
+class TableRows(Segments):
     """Rows over whole tables.
 
-    Attributes:
+    Args:
         r, s: The row ids of R's and S's tuples, int64 (n,), −1 for NULL.
         values: For each aggregate its values, one a row.
         items: Makes items of the rows, with the stars among them.
         work: As of `TablePairs`.
+        behind: Further segments, of rows without values.
     """
 
-    r: Ints
-    s: Ints
-    values: Sequence[pa.ChunkedArray]
-    items: Callable[[], Items]
-    work: Slices = field(default_factory=Slices)
-
-    def __len__(self) -> int:
-        return len(self.r)
+    def __init__(self, r: Ints, s: Ints, values: Sequence[pa.ChunkedArray], items: Callable[[], Items],
+                 work: Slices | None = None, behind: Sequence[tuple[Ints, Ints]] = ()):
+        super().__init__([(r, s), *behind])
+        self.values, self.items, self.work = values, items, work or Slices()
 
     @classmethod
     def of(cls, batch: RowBatch) -> TableRows:
@@ -53,40 +47,14 @@ class TableRows:
     @classmethod
     def ordered(cls, rows: OrderedRows, query: Query, incoming: Arrivals, work: Slices) -> TableRows:
         """The ``rows`` of ``query``, in the order of their places among all ``incoming`` arrivals."""
-        if isinstance(rows, SegmentedOrder):
-            return SegmentedRows(rows.segments, lambda: rows.items(query, incoming), work)
-        return cls(rows.r, rows.s, (), lambda: rows.items(query, incoming), work)
+        return cls(*rows.segments[0], (), lambda: rows.items(query, incoming), work, rows.segments[1:])
 
     def parts(self, size: int) -> Iterator[TableRows]:
         """The same rows in parts of at most ``size``, one part at least."""
-        for at in range(0, max(len(self), 1), size):
-            yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
-                            self.items, self.work)
-
-
-class SegmentedRows(TableRows):
-    """Rows in ``segments``, one after the other, each with row ids of R and of S (n,); they are not concatenated."""
-
-    def __init__(self, segments: Sequence[tuple[Ints, Ints]], items: Callable[[], Items], work: Slices):
-        self.__dict__.update(values=(), items=items, work=work, _segments=segments)
-
-    def __len__(self) -> int:
-        return sum(len(r) for r, _ in self.__dict__["_segments"])
-
-    @cached_property
-    def r(self) -> Ints:
-        """As of `TableRows`."""
-        return np.concatenate([r for r, _ in self.__dict__["_segments"]])
-
-    @cached_property
-    def s(self) -> Ints:
-        """As of `TableRows`."""
-        return np.concatenate([s for _, s in self.__dict__["_segments"]])
-
-    def parts(self, size: int) -> Iterator[TableRows]:
-        whole = [(r, s) for r, s in self.__dict__["_segments"] if len(r)] or self.__dict__["_segments"][:1]
-        for r, s in whole:
-            yield from TableRows(r, s, (), self.items, self.work).parts(size)
+        for r, s in [segment for segment in self.segments if len(segment[0])] or self.segments[:1]:
+            for at in range(0, max(len(r), 1), size):
+                yield TableRows(r[at:at + size], s[at:at + size], [v.slice(at, size) for v in self.values], self.items,
+                                self.work)
 
 
 class ChosenRows(TableRows):
@@ -99,25 +67,20 @@ class ChosenRows(TableRows):
 
     def __init__(self, chosen: npt.NDArray[np.bool_], late: Ints, before: Ints, items: Callable[[], Items],
                  work: Slices):
-        self.__dict__.update(values=(), items=items, work=work, _chosen=chosen, _late=late, _before=before,
-                             _rows=int(np.count_nonzero(chosen)) + len(late))
+        self._chosen, self._late, self._before = chosen, late, before
+        self._count = int(np.count_nonzero(chosen)) + len(late)
+        self.values, self.items, self.work = (), items, work
 
     def __len__(self) -> int:
-        found: int = self.__dict__["_rows"]
-        return found
+        return self._count
 
-    @cached_property
-    def r(self) -> Ints:
-        """As of `TableRows`."""
-        return np.concatenate([part.r for part in self.parts(max(len(self.__dict__["_chosen"]), 1))])
-
-    @cached_property
-    def s(self) -> Ints:
-        """As of `TableRows`."""
-        return np.broadcast_to(np.int64(-1), len(self))
+    def _whole(self, side: int) -> Ints:
+        if side:
+            return np.broadcast_to(np.int64(-1), len(self))
+        return np.concatenate([part.r for part in self.parts(max(len(self._chosen), 1))])
 
     def parts(self, size: int) -> Iterator[TableRows]:
-        chosen, late, before = (self.__dict__[name] for name in ("_chosen", "_late", "_before"))
+        chosen, late, before = self._chosen, self._late, self._before
         for at in range(0, max(len(chosen), 1), size):
             end = at + size
             rows = np.flatnonzero(chosen[at:end])

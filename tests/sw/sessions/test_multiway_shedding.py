@@ -1,4 +1,4 @@
-"""Joins of several streams under load: exactly the rows of the tuples that were not dropped."""
+"""Joins of several streams under load; `tests/machine` has the rows of the tuples that are kept."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 
 import splitjoin
 from splitjoin import InputError, Shedding
-from tests.support.multiway import combinations
 
-from .test_multiway import SCHEMA, holds, made
+from .test_multiway import SCHEMA, made
 
 
 def fed(capacity: int, threshold: int, step: int = 3) -> tuple[dict[str, pa.Table], dict[str, list[Any]], list[Any]]:
@@ -25,19 +24,6 @@ def fed(capacity: int, threshold: int, step: int = 3) -> tuple[dict[str, pa.Tabl
                 session.push(name, stream.slice(at, step))
         rows = session.flush().to_pylist()
         return streams, {name: session.shed(name).to_pylist() for name in streams}, rows
-
-
-def test_rows_are_those_of_the_tuples_that_are_kept() -> None:
-    streams, dropped, rows = fed(12, 4)
-    kept = {}
-    for name, stream in streams.items():
-        assert 5 < len(dropped[name]) < 55, f"{name}: some are dropped, and some are not"
-        kept[name] = pa.Table.from_pylist([row for row in stream.to_pylist() if row not in dropped[name]], SCHEMA)
-        assert len(kept[name]) + len(dropped[name]) == len(stream)
-    wanted = combinations(kept, holds, [5, 4, 3], "t")
-    assert len(wanted) > 20
-    assert rows == [{f"{name}{column}": of[column] for column in "tv" for name, of in zip("abc", chosen, strict=True)}
-                    for chosen in wanted]
 
 
 def test_drops_depend_on_the_calls_alone_and_no_row_between_steps_is_dropped() -> None:

@@ -5,7 +5,7 @@ kind: `KindOperator` consumes what any device gives, and `reference_rows` says t
 sequence does not matter, `UnorderedKindOperator` needs no order.
 """
 
-from .decisions import OrderedRows, Places, SegmentedOrder
+from .decisions import OrderedRows, Places, Segments
 from .neighbours import neighbour_rows, reference_neighbours
 from .operator import KindOperator
 from .own_side import OwnSide
@@ -13,6 +13,6 @@ from .reference import reference_rows
 from .unordered import UnorderedAsOfOperator, UnorderedKindOperator, operations, rows_of
 from .whole import table_rows
 
-__all__ = ["KindOperator", "OrderedRows", "OwnSide", "Places", "SegmentedOrder", "UnorderedAsOfOperator",
+__all__ = ["KindOperator", "OrderedRows", "OwnSide", "Places", "Segments", "UnorderedAsOfOperator",
            "UnorderedKindOperator", "neighbour_rows", "operations", "reference_neighbours", "reference_rows",
            "rows_of", "table_rows"]

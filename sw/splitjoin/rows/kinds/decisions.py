@@ -23,8 +23,8 @@ from splitjoin.lang.schema import SIDES, Side
 
 from .undecided import NEVER, Ints, later
 
-__all__ = ["Decisions", "OrderedRows", "Places", "SegmentedOrder", "choice_limits", "deciding_arrivals",
-           "nearest_until", "ordered", "places_before"]
+__all__ = ["Decisions", "OrderedRows", "Places", "Segments", "choice_limits", "deciding_arrivals", "nearest_until",
+           "ordered", "places_before"]
 
 #: For each row the position of the arrival that brings it, or before whose results it comes, and its stream.
 Places = tuple[Ints, npt.NDArray[np.uint8]]
@@ -45,19 +45,42 @@ class Decisions:
     last: Ints
 
 
-@dataclass(frozen=True)
-class OrderedRows:
-    """The rows of a query over whole tables, by row ids.
-
-    Attributes:
-        r, s: The row ids (n,), −1 for NULL.
-        places: Finds, for each row, the arrival that brings it, or whose results it precedes, the number of arrivals at
-            the end: int64 (n,); and its stream, as of `ITEM`.
+class Segments:
+    """Rows in segments behind each other, one at least, each with the row ids of R and of S (n,), −1 for NULL. They are
+    concatenated only where somebody asks for ``r`` or ``s``.
     """
 
-    r: Ints
-    s: Ints
-    places: Callable[[], Places]
+    def __init__(self, segments: Sequence[tuple[Ints, Ints]]):
+        self.segments = segments
+
+    def __len__(self) -> int:
+        return sum(len(r) for r, _ in self.segments)
+
+    @cached_property
+    def r(self) -> Ints:
+        """The row ids of R's tuples, of all segments."""
+        return self._whole(0)
+
+    @cached_property
+    def s(self) -> Ints:
+        """The row ids of S's tuples, of all segments."""
+        return self._whole(1)
+
+    def _whole(self, side: int) -> Ints:
+        parts = [segment[side] for segment in self.segments]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+class OrderedRows(Segments):
+    """The rows of a query over whole tables, by row ids: ``r`` and ``s``, and further segments ``behind`` them.
+
+    ``places`` finds, for each row, the arrival that brings it, or whose results it precedes, the number of arrivals at
+    the end: int64 (n,); and its stream, as of `ITEM`.
+    """
+
+    def __init__(self, r: Ints, s: Ints, places: Callable[[], Places], behind: Sequence[tuple[Ints, Ints]] = ()):
+        super().__init__([(r, s), *behind])
+        self.places = places
 
     def items(self, query: Query, incoming: Arrivals) -> Items:
         """The rows as items, with a star for each arrival where the order of ``query`` has them."""
@@ -71,29 +94,6 @@ class OrderedRows:
         items[rest] = others
         items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = PAIR, side, self.r, self.s
         return items
-
-
-class SegmentedOrder(OrderedRows):
-    """Rows that are segments behind each other, each with the row ids of R and of S (n,)."""
-
-    def __init__(self, segments: Sequence[tuple[Ints, Ints]], places: Callable[[], Places]):
-        self.__dict__.update(places=places, _segments=segments)
-
-    @property
-    def segments(self) -> Sequence[tuple[Ints, Ints]]:
-        """The segments, one at least."""
-        found: Sequence[tuple[Ints, Ints]] = self.__dict__["_segments"]
-        return found
-
-    @cached_property
-    def r(self) -> Ints:
-        """As of `OrderedRows`."""
-        return np.concatenate([r for r, _ in self.segments])
-
-    @cached_property
-    def s(self) -> Ints:
-        """As of `OrderedRows`."""
-        return np.concatenate([s for _, s in self.segments])
 
 
 def nearest_until(time: Ints, back_time: Ints) -> Ints:

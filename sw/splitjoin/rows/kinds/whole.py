@@ -14,7 +14,7 @@ from splitjoin.engines.sorting import stable_order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-from .decisions import Decisions, OrderedRows, Places, SegmentedOrder, choice_limits, deciding_arrivals, ordered
+from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered
 from .nearest_order import order_by_times
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
@@ -96,8 +96,8 @@ def _behind(pairs: OrderedRows, lone: dict[Side, Ints], end: int) -> OrderedRows
         more = [np.full(len(rows), SIDES.index(name), np.uint8) for name, rows in lone.items()]
         return (np.concatenate([at, np.full(sum(map(len, more)), end)]), np.concatenate([side, *more]))
 
-    return SegmentedOrder([(pairs.r, pairs.s), *((rows, nothing[side]) if side == "r" else (nothing[side], rows)
-                                                 for side, rows in lone.items())], places)
+    return OrderedRows(pairs.r, pairs.s, places, [(rows, nothing[side]) if side == "r" else (nothing[side], rows)
+                                                  for side, rows in lone.items()])
 
 
 def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows, work: Slices) -> OrderedRows:

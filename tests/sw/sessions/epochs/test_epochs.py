@@ -341,47 +341,19 @@ def test_input_from_the_beginning_is_not_what_a_folder_goes_on_with(tmp_path: Pa
         session.push_r(R)
 
 
-def test_shared_streams_write_all_queries_at_the_same_places(tmp_path: Path) -> None:
-    def shared() -> tuple[splitjoin.SharedStreams, list[str]]:
-        streams = splitjoin.share(A, B, time="ts")
-        for name, on in (("near", "abs(r.x - s.a) <= 3"), ("_a/b", "r.x = s.a")):
-            streams.query(on=on, window="RANGE 5", name=name)
-        return streams, ["near", "_a/b"]
-
-    for upto in (40, 90, 150):
-        streams, names = shared()
-        with streams, streams.write_to(tmp_path, rows=20) as writer:
-            with pytest.raises(InputError, match="so they cannot be polled too"):
-                streams.queries["near"].poll()
-            at = list(behind(writer))
-            assert at[1] == {40: 0, 90: 40, 150: 90}[upto]
-            while at[1] < upto:
-                streams.push_r(R.slice(at[0], 10))
-                streams.push_s(S.slice(at[1], 10))
-                at = [min(at[0] + 10, 120), at[1] + 10]
-                writer.write()
-            if upto == 150:
-                streams.close()
-                writer.run()
-    for name, on in zip(names, ("abs(r.x - s.a) <= 3", "r.x = s.a"), strict=True):
-        assert rows(tmp_path, name) == splitjoin.join(R, S, **(ON | {"on": on}), device="golden").table.to_pylist()
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["%5Fa%2Fb", "near"]
-
-
-def test_shared_rows_that_cannot_be_written_are_kept(tmp_path: Path) -> None:
-    disk, streams = SimulatedDisk(tmp_path / "disk", random.Random(0)), splitjoin.share(A, B, time="ts")
-    for name in "ab":
+def test_shared_streams_write_each_query_to_a_folder_of_its_name(tmp_path: Path) -> None:
+    streams, names = splitjoin.share(A, B, time="ts"), ("near", "_a/b")
+    for name in names:
         streams.query(on=ON["on"], window="RANGE 5", name=name)
-    with using(disk), streams, streams.write_to(disk.root / "out") as writer:
+    with streams, streams.write_to(tmp_path) as writer:
+        with pytest.raises(InputError, match="so they cannot be polled too"):
+            streams.queries["near"].poll()
         streams.push_r(R)
         streams.push_s(S)
         streams.close()
-        disk.faults = {len(disk.calls) + 1: "ENOSPC"}
-        with pytest.raises(InputError, match="No space left on device"):
-            writer.commit()
-        disk.faults = {}
-        assert writer.commit()
-    assert rows(disk.root / "out", "a") == rows(disk.root / "out", "b") == wanted("inner")
+        writer.run()
+    assert [rows(tmp_path, name) for name in names] == [wanted("inner")] * 2
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["%5Fa%2Fb", "near"]
 
 
 def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
@@ -402,12 +374,3 @@ def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
         assert good.finished
     assert rows(tmp_path, "good") == rows(tmp_path, "bad") == splitjoin.join(
         R, S, **(ON | {"on": "r.x = s.a"}), device="golden").table.to_pylist()
-
-
-def test_sources_that_have_delivered_nothing_are_counted(tmp_path: Path) -> None:
-    session = opened()
-    with session.write_to(tmp_path):
-        source, _ = session.source("r"), session.source("s")
-        source.push(R.slice(0, 3))
-    with opened().write_to(tmp_path) as epochs:
-        assert epochs.delivered == {"r": (3,), "s": (0,)}
