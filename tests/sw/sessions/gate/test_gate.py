@@ -1,4 +1,4 @@
-"""The gate at its edges, and every refusal by its text; `tests/machine` has any interleaving of sources."""
+"""The gate against its definition, under any interleaving; and every refusal by its text."""
 
 import datetime as dt
 from threading import Thread
@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, strategies as st
 
 import splitjoin
 from splitjoin import InputError, SchemaError, WindowError
 from splitjoin.sessions.gate import ScaleGate
+
+from ....support.gate_model import Model
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string())])
 
@@ -27,6 +30,93 @@ def names(arrivals: Any) -> list[str]:
     assert [row["ts"] for row in rows] == arrivals.ts.tolist()
     assert [next(c, None) for c in columns] == [None, None]
     return [row["name"] for row in rows]
+
+
+steps = st.lists(st.one_of(
+    st.tuples(st.just("push"), st.integers(0, 5), st.lists(st.integers(-4, 9), max_size=6)),
+    st.tuples(st.just("heartbeat"), st.integers(0, 5), st.integers(-4, 12)),
+    st.tuples(st.just("close"), st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("idle"), st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("time"), st.just(0), st.integers(1, 4)),
+    st.tuples(st.just("add"), st.integers(0, 1), st.just(0)),
+    st.tuples(st.just("restore"), st.just(0), st.just(0)),
+), max_size=40)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> tuple[str, tuple[int | None, int | None]]:
+    """A rule of lateness, and the delays of both streams."""
+    rule = draw(st.sampled_from(["source", "min", "max", "spark"]))
+    delays: list[int | None] = [draw(st.integers(0, 6)), draw(st.integers(0, 6))]
+    if rule != "source" and draw(st.booleans()):
+        delays[draw(st.integers(0, 1))] = None
+    return rule, (delays[0], delays[1])
+
+
+@example([("time", 0, 4), ("add", 0, 0), ("restore", 0, 0), ("push", 0, [0])], ("source", (0, 0)), 4, 0, False)
+# What is idle, and for how long what is not has been silent, is restored.
+@example([("add", 0, 0), ("add", 1, 0), ("idle", 1, 0), ("restore", 0, 0), ("push", 0, [5])], ("min", (0, 0)), 10**9, 0,
+         True)
+@example([("add", 0, 0), ("add", 1, 0), ("time", 0, 3), ("restore", 0, 0), ("time", 0, 1), ("push", 0, [5])],
+         ("min", (0, 0)), 4, 0, True)
+# By Spark's rule, a tuple at the watermark is late, within a batch too; and a promise counts as what was delivered.
+@example([("add", 0, 0), ("add", 1, 0), ("push", 1, [9]), ("push", 0, [5, 5])], ("spark", (0, 0)), 10**9, 0, False)
+@example([("add", 0, 0), ("add", 1, 0), ("heartbeat", 1, 9), ("push", 0, [5]), ("push", 0, [3])], ("min", (0, 0)),
+         10**9, 0, False)
+@given(steps, rules(), st.sampled_from([4, 10**9]), st.integers(0, 12), st.booleans())
+def test_any_interleaving_of_sources(steps: list[Any], rule: tuple[str, tuple[int | None, int | None]], idle: int,
+                                     drift: int, often: bool) -> None:
+    def fresh() -> ScaleGate:
+        return ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=rule[1], watermark=rule[0], idle=f"{idle} SECONDS",
+                         clock=lambda: model.now, keep_late=10**6)
+
+    model = Model(rule[1], rule[0], idle)
+    gate = fresh()
+    known = []
+    given, expected = [], []
+    for n, (kind, which, what) in enumerate(steps):
+        if kind == "add":
+            known.append((gate.add("rs"[which]), model.add(which)))
+        elif kind == "time":
+            model.now += what
+            gate.ready() if often else gate.next_idle()
+        elif kind == "restore":
+            state = gate.state()
+            gate = fresh()
+            gate.restore(state)
+            known = [(type(s)(gate, s.side, s.index), m) for s, m in known]
+        elif known:
+            source, twin = known[which % len(known)]
+            if twin.closed:
+                continue
+            if kind == "push":
+                rows = [(t + drift * n // 10, f"{n}.{i}") for i, t in enumerate(what)]
+                source.push(table(rows))
+                model.speak(twin)
+                for row in rows:
+                    model.push(twin, *row)
+            elif kind == "heartbeat":
+                source.heartbeat(what + drift * n // 10)
+                twin.promise = max(twin.promise, what + drift * n // 10)
+                model.speak(twin)
+            elif kind == "idle":
+                source.idle()
+                twin.idle = True
+            else:
+                source.close()
+                twin.closed = True
+        expected += model.ready()  # at each step, as a source that is added may have to come after it
+        if often:
+            given += names(gate.ready())
+            assert given == expected
+    given += names(gate.ready())
+    assert given == expected
+    assert gate.waiting == len(model.waiting)
+    late = [row["name"] for side in ("r", "s") for row in gate.late(side).to_pylist()]
+    assert sorted(late) == sorted(model.late)
+    counts = gate.counters()
+    assert counts["late_r"] + counts["late_s"] == len(late)
+    assert gate.late("r").num_rows == gate.late("s").num_rows == 0
 
 
 @pytest.mark.parametrize("sources", [1, 3])
