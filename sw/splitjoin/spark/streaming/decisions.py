@@ -99,7 +99,7 @@ class OrderedGroupRows(GroupRows):
                 side: join.kept(side, state, stored_rows, needed) for side, stored_rows in state.stored.items()})
         r, s = (ids - np.where(ids >= 0, first[side], 0) for side, ids in zip(SIDES, (rows.r, rows.s), strict=True))
         return StepRows(replace(step, state=state), len(rows), join.result.of_rows(
-            batch.tables["r"], batch.tables["s"], replace(rows, r=r, s=s)))
+            batch.tables["r"], batch.tables["s"], TableRows(r, s, rows.values, rows.items)))
 
     @abstractmethod
     def join(self, query: Query, batch: GroupBatch, undecided: Mapping[str, Numbers],
