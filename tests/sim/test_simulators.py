@@ -53,7 +53,8 @@ def test_the_bench_of_the_axi_ports_passes_from_time_0(tmp_path: Path,
 @pytest.mark.parametrize("kind", ["cocotb", "verilog"])
 @pytest.mark.parametrize(("top", "options"), [
     ("streams", ()), ("streams", ("--order", "none")), ("axi", ()), ("axi", ("--name", "near", "--root-width", "4")),
-    ("streams", ("--root-width", "2", "--order", "none")), ("streams", ("--aggregate", "n=count(*)", "--how", "left")),
+    ("streams", ("--root-width", "2", "--order", "none")), ("streams", ("--sources", "3")),
+    ("axi", ("--sources", "2", "--order", "none")), ("streams", ("--aggregate", "n=count(*)", "--how", "left")),
     ("axi", ("--aggregate", "n=count(*)", "--aggregate", "m=avg(s.a)", "--how", "left")),
     ("streams", ("--how", "semi")), ("axi", ("--how", "asof")),
     ("axi", ("--memory", "axi", "--cores", "1", "--core", "bucket", "--contexts", "4")),

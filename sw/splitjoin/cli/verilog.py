@@ -89,8 +89,6 @@ def write_circuit(args: argparse.Namespace) -> None:
                           f"another name")
     name, axi, folder = check_name(args.name), args.top == "axi", Path(args.output)
     parameters = CircuitParameters(**options)
-    check("sources with --testbench", parameters.sources, parameters.sources == 1 or args.testbench is None,
-          "1, as testbenches have one source")
     check("memory with --testbench and --top streams", parameters.memory,
           parameters.memory == "bram" or args.testbench is None or axi,
           "bram, as this testbench has no memory; --top axi has one, in the testbench too")

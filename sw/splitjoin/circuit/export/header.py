@@ -65,7 +65,7 @@ static inline void sj_flush(uint8_t record[SJ_RECORD_BYTES], bool last) {
   sj_put(record, 0, 2, @FLUSH@);
   sj_put(record, 2, 1, last && @WHOLE@);
 }
-@ROWS@
+@TICK@@ROWS@
 #endif
 """
 _ROWS = """
@@ -85,8 +85,16 @@ static inline uint64_t sj_code(double value, unsigned bits, uint64_t nan) {
   return number & sign ? sign - 1 - (number - sign) : number | sign;
 }
 @CLOCK@"""
+_TICK = """
+/* The record that says that event time has reached ts, as the circuit counts it; no item comes for it. */
+static inline void sj_tick(uint8_t record[SJ_RECORD_BYTES], uint64_t ts) {
+  memset(record, 0, SJ_RECORD_BYTES);
+  sj_put(record, 0, 2, @OP@);
+  sj_put(record, @AT@, @BITS@, ts);
+}
+"""
 _CLOCK = """
-/* The time of a session as the circuit counts it: one for both streams, zero before the first tuple. */
+/* The time of a @WHOSE@ as the circuit counts it: one for both streams, zero before the first tuple. */
 typedef struct { bool began; int64_t last; uint64_t now; } sj_clock;
 """
 
@@ -103,16 +111,21 @@ def wire_header(config: Configuration, rows: dict[str, RowFields] | str, name: s
         wide = max(of.bits for of in rows.values()) > 64
         whole = ("#ifndef __SIZEOF_INT128__\n#error \"the numbers of this circuit need a compiler with __int128\"\n"
                  "#endif\n__extension__ typedef __int128 sj_whole;" if wide else "typedef int64_t sj_whole;")
-        clock = "" if rows["r"].time is None else _CLOCK
+        whose = "source" if rows["r"].gap is None else "session"
+        clock = "" if rows["r"].time is None else _CLOCK.replace("@WHOSE@", whose)
         written = _ROWS.replace("@WHOLE@", whole).replace("@CLOCK@", clock) + "".join(
             _encode(config, side, of) for side, of in rows.items())
+    at, bits = config.input_record.offsets().get("ts", (0, 0))
+    tick = ""
+    if bits:
+        tick = _TICK.replace("@OP@", str(Op.TICK.value)).replace("@AT@", str(at)).replace("@BITS@", str(bits))
     values = {
         "ABI": f"{config.abi_hash:016x}", "RECORD": shape.record_bytes, "ITEM": shape.item_bytes,
         "PLACES": config.root_width, "KINDS": _enum("", {kind.name: kind.value for kind in ItemKind}),
         "REGISTERS": _enum("REG_", {reg.name: reg.address for reg in REGISTERS}),
         "WIDTH": f"{config.item_record.width}u",
         **{key.upper(): f"{at}, {bits}" for key, (at, bits) in item.items()}, "NONE": NO_ITEM if config.root_width > 1
-        else 4, "FLUSH": Op.FLUSH.value, "WHOLE": int(config.whole_states), "ROWS": written}
+        else 4, "TICK": tick, "FLUSH": Op.FLUSH.value, "WHOLE": int(config.whole_states), "ROWS": written}
     text = _HEADER
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))
@@ -151,8 +164,9 @@ def _encode(config: Configuration, side: str, of: RowFields) -> str:
         lines += [f"  if (row->is_null.{names[of.time]}) return \"an event time must not be NULL\";"
                   ] if of.columns[of.time].null else []
         lines += [f"  if (clock->began && {time} < clock->last) return \"event times must not decrease\";",
-                  f"  if (clock->began) {{\n    const uint64_t gap = (uint64_t){time} - (uint64_t)clock->last;",
-                  f"    clock->now += gap < {of.gap}u ? gap : {of.gap}u;\n  }}",
+                  *((f"  clock->now = (uint64_t){time};",) if of.gap is None else (
+                      f"  if (clock->began) {{\n    const uint64_t gap = (uint64_t){time} - (uint64_t)clock->last;",
+                      f"    clock->now += gap < {of.gap}u ? gap : {of.gap}u;\n  }}")),
                   f"  clock->began = true;\n  clock->last = {time};"]
     lines += ["  memset(record, 0, SJ_RECORD_BYTES);", f"  sj_put(record, 0, 2, {Op.TUPLE.value});",
               f"  sj_put(record, {at['stream'][0]}, 1, {'rs'.index(side)});"]

@@ -194,7 +194,7 @@ def _record(side, fields{ts}):
 _CLOCK = '''
 
 class Clock:
-    """The time of a session as the circuit counts it; ``clock(ts)`` for each tuple of both streams, in their order."""
+    """The time of a %s as the circuit counts it; ``clock(ts)`` for each tuple of both streams, in their order."""
 
     def __init__(self):
         self.last, self.now = None, 0
@@ -203,7 +203,7 @@ class Clock:
         """The number for event time ``ts``, in ticks. Raises ValueError if it is before the last one."""
         if self.last is not None and ts < self.last:
             raise ValueError(f"event times must not decrease, but {ts} comes after {self.last}")
-        self.now += min(ts - (ts if self.last is None else self.last), %d)
+        self.now = %s
         self.last = ts
         return self.now %% 2**%d
 '''
@@ -246,13 +246,20 @@ def _row_functions(config: Configuration, rows: dict[str, RowFields] | str) -> s
     columns = {side: {name: asdict(column) for name, column in of.columns.items()} for side, of in rows.items()}
     out = _ROWS.format(
         columns=pprint.pformat(columns, width=110, sort_dicts=False), ts=", ts" if clock else "",
-        clock=_CLOCK % (rows["r"].gap, config.time_bits) if clock else "")
+        clock=_CLOCK % (*_counted(rows["r"].gap), config.time_bits) if clock else "")
     for side, of in rows.items():
         fields = "".join(f"        {name!r}: {_python(term)},\n" for name, term in of.fields.items())
         out += _ENCODE.format(side=side, title=side.upper(), clock=clock, body=(
             f'v = _values("{side}", row)\n    return _record("{side}", {{\n{fields}    }}'
             + (f", clock(v[{of.time!r}]))" if clock else ")")))
     return out
+
+
+def _counted(gap: int | None) -> tuple[str, str]:
+    """Whose time a clock counts, and the expression of its next number."""
+    if gap is None:
+        return "source", "ts"
+    return "session", f"self.now + min(ts - (ts if self.last is None else self.last), {gap})"
 
 
 def wire_helpers(config: Configuration, rows: dict[str, RowFields] | str) -> str:

@@ -52,14 +52,15 @@ class RowColumn:
 @dataclass(frozen=True)
 class RowFields:
     """The records of a stream's rows. ``fields``: of the body, modulo 2^bits. ``time``: the column with the event time,
-    None where records have none; a longer step of it than ``gap`` is sent as ``gap``. ``bits``: of the widest number on
-    the way, with its sign.
+    None where records have none; a longer step of it than ``gap`` is sent as ``gap``, and times count from the first
+    one, but where ``gap`` is None, as several sources have no steps in common, they are sent as they are. ``bits``: of
+    the widest number on the way, with its sign.
     """
 
     columns: dict[str, RowColumn]
     fields: dict[str, Term]
     time: str | None
-    gap: int
+    gap: int | None
     bits: int
 
 
@@ -137,8 +138,8 @@ class _Rows:
             max(abs(c.low), abs(c.high)).bit_length() + 2 for c in self._columns.values()))
         if self._bits > _WIDEST:
             raise _refused(f"numbers of {self._bits} bits")
-        return RowFields(self._columns, {name: fields[name] for name in body}, time,
-                         0 if length is None else length + 1, self._bits)
+        gap = None if config.sources > 1 else 0 if length is None else length + 1
+        return RowFields(self._columns, {name: fields[name] for name in body}, time, gap, self._bits)
 
     def _column(self, column: Any) -> None:
         """Add ``column``, a `Col` or a column of the schema."""

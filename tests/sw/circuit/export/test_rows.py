@@ -20,7 +20,10 @@ from splitjoin.circuit.export.rows import RowFields, described_rows, row_fields
 from splitjoin.circuit.export.vectors import Vectors, random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import QueryCircuit, chosen_circuit
+from splitjoin.circuit.sources import SourceQueues
+from splitjoin.circuit.wire import Op
 from splitjoin.engines.arrival import Arrivals
+from splitjoin.lang.schema import SIDES, Side
 from splitjoin.tables.schema_text import parse_schema
 
 #: Name → schemas of R and S, the query, and the circuit's parameters.
@@ -39,6 +42,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "formula": ("x:int16,y:int16", "a:int16,b:int16", {"on": "r.x * s.b - r.y * s.a < 9 AND abs(r.x - s.a) <= 2"}, {}),
     "times": ("t:timestamp[us, UTC],d:date", "t:timestamp[us, UTC],d:date",
               {"on": "abs(r.d - s.d) <= 2", "window": "RANGE 2 MICROSECONDS", "time": "t"}, {}),
+    "sources": ("ts:int64,x:int32", "ts:int64,a:int32",
+                {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}, {"sources": 3}),
     "names": ("int:uint64,null:int8?", "double x:uint64,is_null:int8?",
               {"on": 'r.int <= s."double x" AND r.null <= s.is_null'}, {}),
 }
@@ -93,8 +98,15 @@ def struct_of(rows: RowFields, values: list[Any], nulls: list[bool]) -> ctypes.S
     return row(*values, *nulls)  # type: ignore[no-any-return]
 
 
-def records(given: Vectors) -> list[int]:
-    return given.records[:-1]  # FLUSH is the last
+def rows_of_sources(circuit: QueryCircuit, sample: Arrivals) -> list[list[tuple[Side, dict[str, Any]]]]:
+    """Source → the streams and rows that it sends."""
+    several = circuit.config.sources > 1
+    of = SourceQueues(circuit.config).spread(sample).tolist() if several else [0] * len(sample.stream)
+    left = {side: iter(sample.table(side).to_pylist()) for side in SIDES}
+    found: list[list[tuple[Side, dict[str, Any]]]] = [[] for _ in range(circuit.config.sources)]
+    for stream, source in zip(sample.stream, of, strict=True):
+        found[source].append((SIDES[stream], next(left[SIDES[stream]])))
+    return found
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -102,13 +114,23 @@ def test_rows_give_the_records_of_the_encoder(name: str, tmp_path: Path) -> None
     circuit, sample, job, rows = given(name)
     assert not isinstance(rows, str), rows
     wire = module(circuit, rows)
-    clock = [wire["Clock"]()] if rows["r"].time else []
-    library = compiled(wire_header(circuit.config, rows, "near"), tmp_path, "encode_r", "encode_s")
-    ticks, data = Clock(), ctypes.create_string_buffer(wire["RECORD_BYTES"])
-    left = {side: iter(sample.table(side).to_pylist()) for side in "rs"}
-    for stream, wanted in zip(sample.stream, records(job), strict=True):
-        side = "rs"[stream]
-        row, of = next(left[side]), rows[side]
+    timed, data = bool(rows["r"].time), ctypes.create_string_buffer(wire["RECORD_BYTES"])
+    library = compiled(wire_header(circuit.config, rows, "near"), tmp_path, "encode_r", "encode_s", "flush",
+                       *(["tick"] if timed else []))
+    left = [(iter(those), [wire["Clock"]()] if timed else [], Clock()) for those in rows_of_sources(circuit, sample)]
+    for source, wanted in zip(job.sources, job.records, strict=True):
+        those, clock, ticks = left[source]
+        if wanted & 3 != Op.TUPLE:
+            end = wanted & 3 == Op.FLUSH
+            ts = 0 if end or sample.ts is None else clock[0](int(sample.ts[-1]))
+            assert int.from_bytes(wire["flush_record"]() if end else wire["tick_record"](ts), "little") == wanted
+            made = function(library, "flush" if end else "tick", None, ctypes.c_void_p,
+                            ctypes.c_bool if end else ctypes.c_uint64)
+            made(ctypes.addressof(data), True if end else ts)
+            assert int.from_bytes(data.raw, "little") == wanted
+            continue
+        side, row = next(those)
+        of = rows[side]
         assert int.from_bytes(wire[f"encode_{side}"](row, *clock), "little") == wanted
         values = wire["_values"](side, row)
         nulls = [values[column] is None for column, found in of.columns.items() if found.null]
@@ -117,6 +139,7 @@ def test_rows_give_the_records_of_the_encoder(name: str, tmp_path: Path) -> None
         encode = function(library, f"encode_{side}", ctypes.c_char_p, *[ctypes.c_void_p] * len(arguments))
         assert encode(*arguments) is None
         assert int.from_bytes(data.raw, "little") == wanted
+    assert all(next(those, None) is None for those, *_ in left)
 
 
 #: Name → schemas of R and S, a condition, and what its row functions are refused for.
