@@ -48,11 +48,13 @@ _ITEMS = 2.0
 #: Defaults of ``--seconds`` and ``--luts``.
 _SECONDS, _LUTS = 7200, 12_000
 #: Families whose boards get a small circuit.
-_SMALL = ("ice40", "gowin")
+_SMALL = ("ice40", "gowin", "gw5a", "gatemate")
 #: Row ids of 16 bits: an item has five bytes on the link.
 _ROW_BITS = 16
 #: Words of a block RAM → bits of a word, by its size in Kbit.
 _SHAPES = {4: {256: 16, 512: 8, 1024: 4, 2048: 2}, 18: {512: 32, 1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}}
+#: Families whose boards get windows of 64 tuples: routing takes long, and with long windows GateMate's router failed.
+_SHORT = ("gw5a", "gatemate")
 #: Bytes of the link's buffers, as (words, bits): the ring of records, and the slots of replies.
 _BUFFERS = [(2048, 8), (2048, 8)]
 
@@ -81,9 +83,10 @@ def window_that_fits(board: Board) -> int:
 def design(board: Board, luts: int, quick: bool) -> tuple[Query, dict[str, Any], str]:
     """The query, the circuit's parameters, and how they were chosen."""
     if board.family in _SMALL or quick:
-        rows = 64 if quick else window_that_fits(board)
+        short = quick or board.family in _SHORT
+        rows = 64 if short else window_that_fits(board)
         small = {"small": True, "cores": 1, "capacity": rows, "row_bits": _ROW_BITS}
-        return query(rows), small, "windows as long as fit"
+        return query(rows), small, "short windows" if short else "windows as long as fit"
     of = query(1024)
     proposed = tune(of, board=board.name).options
     chosen, cores = proposed, proposed["cores"]
@@ -148,7 +151,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     """The table of docs/boards.md: of the boards with equal circuits in equal FPGAs, a line for the slowest clock."""
     lines = ["| board | circuit, tuples of a window | logic | MHz reached (demanded) | predicted tuples/s |",
              "|---|---|---|---|---|"]
-    logic = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC")
+    logic = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC", "CPE_LT")
     slowest: dict[tuple[str, str], tuple[float, str]] = {}
     names: dict[tuple[str, str], list[str]] = {}
     for name in sorted({row["config"]["board"] for row in rows}, key=lambda name: (CATALOG[name].fpga.lut, name)):

@@ -19,6 +19,7 @@ from amaranth_boards.icesugar_pro import ICESugarProPlatform
 from amaranth_boards.kcu105 import KCU105Platform
 from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform, OrangeCrabR0_2_85FPlatform
 from amaranth_boards.resources import UARTResource
+from amaranth_boards.tang_mega_138k_pro_dock import TangMega138kProDockPlatform
 from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 from amaranth_boards.tang_primer_20k import TangPrimer20kPlatform
 from amaranth_boards.ulx3s import ULX3S_12F_Platform, ULX3S_25F_Platform, ULX3S_45F_Platform, ULX3S_85F_Platform
@@ -26,6 +27,8 @@ from amaranth_boards.versa_ecp5 import VersaECP5Platform
 
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.tuner.boards import BOARDS, FPGAS
+
+from .gatemate import GateMateA1EvbPlatform
 
 __all__ = ["CATALOG", "Board", "Bridge", "Capacity", "find"]
 
@@ -68,10 +71,11 @@ class Board:
     """A board that bitstreams are built for.
 
     ``platform`` makes its platform of amaranth-boards, which declares pins, the default clock and the FPGA; each build
-    needs a new one. ``family``: ecp5, ice40, gowin, or xilinx, whose boards get a project for Vivado. ``bitstream``:
-    suffix of the file that the tool chain makes, as Amaranth names it. ``link``: the platform's resource that carries
-    the link, a UART, to ``bridge``. ``loader``: arguments of openFPGALoader that name the board; empty if it does not
-    know it, and ``program`` then says how it is programmed. ``options``: overrides of Amaranth's build templates.
+    needs a new one. ``family``: ecp5, ice40, gowin, gw5a, gatemate, or xilinx, whose boards get a project for Vivado.
+    ``bitstream``: suffix of the file that the tool chain makes, as Amaranth names it. ``link``: the platform's resource
+    that carries the link, a UART, to ``bridge``. ``loader``: arguments of openFPGALoader that name the board; empty if
+    it does not know it, and ``program`` then says how it is programmed. ``options``: overrides of Amaranth's build
+    templates.
     ``clock``: frequency in Hz of a clock that the FPGA's PLL makes for the circuit, as `clocked` checks it; None for
     the platform's default clock.
     """
@@ -172,6 +176,33 @@ GOWIN_BOARDS = (
 )
 
 
+class _TangMega138k(TangMega138kProDockPlatform):  # type: ignore[misc]
+    """The platform with the names that Apicula has for a GW5A, which Amaranth, as of 0.5, refuses or passes on as they
+    are in Gowin's tools.
+    """
+
+    family = _chipdb_device = "GW5AST-138C"
+
+    def parse_part(self) -> None:
+        self.series = "GW5AST"
+
+
+#: Source: Gowin, GW5AT series of FPGA Products Data Sheet (DS981), Table 1-1. The UART's pin N16 is one of the CPU port
+#: that may configure the FPGA.
+GW5A_BOARDS = (
+    Board("tang_mega_138k_pro_dock", "Sipeed Tang Mega 138K Pro Dock", "gw5a", _TangMega138k, "fs",
+          Capacity("GW5AST-138C", 138240, 138240, 340, 18, 298), FIRMWARE, ("-b", "tangmega138k"),
+          options=(("synth_opts", "-family gw5a"), ("gowin_pack_opts", "--cpu_as_gpio"))),
+)
+
+#: Source: Cologne Chip, GateMate CCGM1A1 Data Sheet (DS1001): 20,480 elements of two LUT trees and two flip-flops, and
+#: 64 halves of block RAMs.
+GATEMATE_BOARDS = (
+    Board("gatemate_a1_evb", "Olimex GateMateA1-EVB", "gatemate", GateMateA1EvbPlatform, "bit",
+          Capacity("CCGM1A1", 40960, 40960, 64, 20, 0), FIRMWARE, ("-b", "olimex_gatemateevb")),
+)
+
+
 #: Source: Xilinx, 7 Series FPGAs Overview (DS180), Table 5, and UltraScale Architecture Overview (DS890), Table 4.
 _A35 = Capacity("XC7A35T", 20800, 41600, 100, 18, 90)
 _A100 = Capacity("XC7A100T", 63400, 126800, 270, 18, 240)
@@ -200,7 +231,8 @@ XILINX_BOARDS = (
 
 
 #: Name → board.
-CATALOG = {board.name: board for board in (*ICE40_BOARDS, *ECP5_BOARDS, *GOWIN_BOARDS, *XILINX_BOARDS)}
+CATALOG = {board.name: board for board in (*ICE40_BOARDS, *ECP5_BOARDS, *GOWIN_BOARDS, *GW5A_BOARDS, *GATEMATE_BOARDS,
+                                           *XILINX_BOARDS)}
 
 
 def find(name: str) -> Board:

