@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
+from splitjoin.hls.builder import build_graph
 from splitjoin.hls.division import DividingBuilder
-from splitjoin.hls.graph import Graph, build_graph, width_of
+from splitjoin.hls.graph import Graph, width_of
 from splitjoin.hls.pipeline import scheduled
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldTerm, Term

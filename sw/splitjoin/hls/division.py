@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from splitjoin.lang.ir import Arith
 
-from .graph import Builder
+from .builder import Builder
 
 __all__ = ["DividingBuilder"]
 

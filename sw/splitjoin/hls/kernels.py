@@ -37,8 +37,9 @@ from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import Struct, is_struct, is_traced
 from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 
+from .builder import build_graph
 from .division import DividingBuilder
-from .graph import Graph, build_graph, width_of
+from .graph import Graph, width_of
 
 __all__ = ["Kernel", "Port", "compiled", "kernel"]
 
