@@ -175,7 +175,7 @@ def _refuse_too_large(board: Board, work: Path) -> None:
     logs = [work / "log.txt", work / f"{TOP}.tim"]
     text = "\n".join(path.read_text() for path in logs if path.exists())
     over = [f"{used} {kind}, {used - available} more than the {available} there are"
-            for kind, (used, available) in utilization(text).items() if 0 < available < used]
+            for kind, (used, available) in utilization(text).items() if used > available]
     if over:
         raise CapacityError(f"the circuit must fit the FPGA of board {board.name}, but needs {'; '.join(over)}; use "
                             f"fewer cores or lanes, a smaller capacity, or a larger board")
