@@ -39,8 +39,9 @@ def specs(window: st.SearchStrategy[Window] = windows, *, inner: bool = False) -
     if inner:
         return pairs
     asof = st.builds(Spec, condition, both, st.sampled_from(["asof", "asof_left"]),
-                     direction=st.sampled_from(["backward", "forward", "nearest"]), allow_exact=st.booleans(),
-                     k=st.sampled_from([1, 1, 1, 2, 3]), ties=st.sampled_from(["backward", "backward", "last"]))
+                     direction=st.sampled_from(["backward", "forward", "nearest", "nearest"]),
+                     allow_exact=st.booleans(), k=st.sampled_from([1, 1, 2, 3]),
+                     ties=st.sampled_from(["backward", "last"]))
     folds = st.builds(Spec, condition, both, st.sampled_from(["inner", "left"]), aggregate=st.just(True))
     return st.one_of(pairs, pairs, asof, folds)
 
