@@ -199,6 +199,14 @@ def test_writings_of_kinds_look_at_the_same_pairs(how: str) -> None:
     _check_costs([_looked_at(on, how=how) for on in SHAPES["band"][:12]])
 
 
+@pytest.mark.parametrize("how", ["inner", "semi"])
+@pytest.mark.parametrize("shape", ["equal", "equal keys", "equal texts", "equal times"])
+def test_equalities_are_joined_by_one_algorithm(shape: str, how: str) -> None:
+    on = [text for text in SHAPES[shape] if "starts_with" not in text]  # which is looked at text by text
+    on += [f"{text} AND r.y >= 0" for text in on[::4]] + [f"r.t LIKE 't%' AND {text} AND s.b >= 0" for text in on[1::4]]
+    assert len({splitjoin.join(R, S, on=text, how=how, threads=1).plan for text in on}) == 1
+
+
 @pytest.mark.parametrize("how", ["asof", "asof_left"])
 def test_what_an_as_of_join_implies_costs_nothing(how: str) -> None:
     _check_costs([_looked_at(on, how=how, time="ts") for on in (_KEYS, f"{_KEYS} AND s.ts <= r.ts")])
@@ -222,7 +230,8 @@ def test_groups_of_r_cost_as_much_as_its_rows(aggregate: str) -> None:
     looked_at = [splitjoin.sql(text, r=R, s=S, threads=1).counters["candidates"] for text in (
         f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r", f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r.ts",
         f"SELECT r.k, {aggregate} {_BAND} GROUP BY r.k", f"SELECT {aggregate} {_BAND}",
-        f"SELECT upper(t), {aggregate} {_BAND} GROUP BY ALL HAVING count(*) > 3")]
+        f"SELECT upper(t), {aggregate} {_BAND} GROUP BY ALL HAVING count(*) > 3",
+        f"SELECT r.*, {aggregate} || 's' {_BAND} GROUP BY r HAVING count(*) > 3")]
     twice = pa.concat_tables([R, R])  # identical rows are one base
     looked_at += [found.counters["candidates"] for found in (
         splitjoin.sql(f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r", r=twice, s=S, threads=1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,7 +16,7 @@ from splitjoin.lang.schema import other_side
 from .forms import OneSided
 from .keys import Codes, Texts
 from .plan import Plan
-from .relations import interval
+from .relations import Interval, Relation, interval
 
 __all__ = ["Coder", "TupleCodes", "guard_holds"]
 
@@ -66,18 +67,24 @@ class Coder:
 
     def bounds(self, side: str, values: list[Vector]) -> tuple[list[Codes], list[Codes]]:
         """Per interval test the bounds, lows and highs, of the tuples with ``values``."""
-        mine, theirs = self._plan.slots(side), self._plan.slots(other_side(side))
-        lows, highs = [], []
-        for test in self._plan.tests:
-            key, here = theirs[test.slot(other_side(side))].key, test.slot(side)
-            v = values[here]
-            parts = [interval(rel, side, v, mine[here].key, key) for rel in test.relations]
+        theirs, lows, highs = self._plan.slots(other_side(side)), [], []
+        for j, test in enumerate(self._plan.tests):
+            key, v = theirs[test.slot(other_side(side))].key, values[test.slot(side)]
+            parts = self.intervals(side, j, test.relations, v)
             low = reduce(np.maximum, (p[0] for p in parts))
             high = reduce(np.minimum, (p[1] for p in parts))
             every = bool(v.valid.all())
             lows.append(low if every else np.where(v.valid, low, np.uint64(2**key.width - 1)))
             highs.append(high if every else np.where(v.valid, high, np.uint64(0)))
         return lows, highs
+
+    def intervals(self, side: str, test: int, relations: Sequence[Relation], v: Vector) -> list[Interval]:
+        """The interval of codes that each of the ``relations`` of a test asks for, of the tuples with values ``v``;
+        those of NULL have no meaning.
+        """
+        mine, theirs, of = self._plan.slots(side), self._plan.slots(other_side(side)), self._plan.tests[test]
+        return [interval(relation, side, v, mine[of.slot(side)].key, theirs[of.slot(other_side(side))].key)
+                for relation in relations]
 
 
 def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:

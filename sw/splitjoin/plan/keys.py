@@ -64,28 +64,31 @@ class FloatKey:
         return int(float_codes(np.array([top], _float_dtype(self.bits)), self.bits, self.nan_low)[0])
 
 
+#: Unsigned integers by their bits.
+_WORDS: dict[int, Any] = {32: np.uint32, 64: np.uint64}
+
+
 def _float_dtype(bits: int) -> type[np.float32] | type[np.float64]:
     return np.float32 if bits == 32 else np.float64
 
 
 def float_codes(values: npt.NDArray[Any], bits: int, nan_low: bool) -> Codes:
     """Unsigned integers in SQL's order of the floats: −0.0 as 0.0, NaN above all, or 1 (below all) with ``nan_low``."""
-    unsigned: Any = np.uint32 if bits == 32 else np.uint64
-    canonical: npt.NDArray[Any] = np.where(values == 0, values.dtype.type(0), values)
-    raw: Any = canonical.view(unsigned)
-    sign = unsigned(1 << (bits - 1))
-    codes = np.where(raw & sign, ~raw, raw | sign).astype(np.uint64)
-    return np.where(np.isnan(values), np.uint64(1 if nan_low else 2**bits - 1), codes)
+    word = _WORDS[bits]
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        raw: Any = (values + values.dtype.type(0)).view(word)
+    codes = (raw ^ (-(raw >> word(bits - 1)) | word(1 << (bits - 1)))).astype(np.uint64, copy=False)
+    nan = np.isnan(values)
+    return np.where(nan, np.uint64(1 if nan_low else 2**bits - 1), codes) if nan.any() else codes
 
 
 def float_values(codes: Codes, bits: int, nan_low: bool) -> npt.NDArray[Any]:
     """The floats of codes; codes that stand for no float give NaN."""
-    unsigned: Any = np.uint32 if bits == 32 else np.uint64
-    narrow: Any = codes.astype(unsigned)
-    sign = unsigned(1 << (bits - 1))
-    values = np.where(narrow & sign, narrow & ~sign, ~narrow).view(_float_dtype(bits))
-    nan = np.uint64(1 if nan_low else 2**bits - 1)
-    return np.where(codes == nan, _float_dtype(bits)(np.nan), values)
+    word = _WORDS[bits]
+    narrow: Any = codes.astype(word, copy=False)
+    values = (narrow ^ (((narrow >> word(bits - 1)) - word(1)) | word(1 << (bits - 1)))).view(_float_dtype(bits))
+    nan = codes == np.uint64(1 if nan_low else 2**bits - 1)
+    return np.where(nan, _float_dtype(bits)(np.nan), values)
 
 
 class CodeKey:

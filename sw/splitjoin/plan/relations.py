@@ -114,7 +114,9 @@ def tightest(relations: Sequence[Relation]) -> list[Relation]:
     """``relations`` of the same keys without those that others of them imply; the order stays."""
     def implies(b: Relation, a: Relation) -> bool:
         if isinstance(a, ExactRelation) and isinstance(b, ExactRelation):
-            return (a.g, a.h, a.op) == (b.g, b.h, b.op) and (a.c < b.c if a.op == "<=" else a.op == ">=" and a.c > b.c)
+            further = a.c - b.c if a.op == ">=" else b.c - a.c  # 0 for the same end
+            return (a.g, a.h) == (b.g, b.h) and a.op != "=" and (
+                further > 0 if a.op == b.op else further >= 0 and b.op == "=")
         return isinstance(a, (FloatOrder, TextOrder)) and isinstance(b, type(a)) and _SIGNS[a.op] > _SIGNS[b.op]
 
     return [a for a in relations if not any(implies(b, a) for b in relations)]

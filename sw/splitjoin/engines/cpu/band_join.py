@@ -37,7 +37,7 @@ from splitjoin.plan.keys import Codes, ExactKey
 from ..arrival import MergedTables
 from ..device import TablePairs
 from ..slices import Slices
-from .condition import Bounds, Condition, Planned
+from .condition import Bounds, Condition
 from .key_groups import Groups
 from .key_ranges import KeyOrder, SecondKey, partitioned_ranges
 from .pair_order import NO_PAIR, PairOrder
@@ -527,7 +527,7 @@ class SlicedJoin(TableAlgorithm):
         side = SIDES[len(incoming.s) > len(incoming.r)]
         rows, few, least = len(incoming.table(side)), len(incoming.table(other_side(side))), _SLICES * work.size
         size = max(least * min(work.threads, max(1, rows // (2 * least))), _UNEVEN // 4 * few)
-        every, order, most = Planned.of(query.predicate, incoming, work), PairOrder(query, incoming, work), 0.0
+        every, order, most = self.job.planned, PairOrder(query, incoming, work), 0.0
         packed, tried = list[Rows](), 0
 
         def find(at: int) -> bool:

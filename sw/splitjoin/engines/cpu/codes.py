@@ -26,7 +26,7 @@ from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation,
 from ..compiled.helpers import Team
 from ..compiled.store import ReusedArrays
 from ..loops import address_of, entries, loops
-from .float_bisection import bisection_words
+from .float_bisection import bands_of
 from .tasks import Block, Field, Job, run_jobs
 
 __all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
@@ -64,7 +64,7 @@ class LaneCoder:
         self._plan = plan
         self._texts = Texts()
         self._lock, self._reused = threads.lock(), ReusedArrays()
-        self._bands = self._float_bands()
+        self._bands = bands_of(plan)
         # What does not depend on values is known before the first batch, as small batches come often.
         self._columns: dict[str, list[tuple[str, frozenset[pa.DataType]] | None]] = {
             side: [_plain(slot.key) for slot in plan.slots(side)] for side in SIDES}
@@ -216,18 +216,6 @@ class LaneCoder:
                 return
         lows, highs = interval(relation, side, v, mine, key)
         _narrow_to(lows, highs, v, key, low, high)
-
-    def _float_bands(self) -> dict[tuple[int, str], Array]:
-        """Per test and probing stream its float bands (`bisection_words`), which loops read as long as this lives."""
-        found: dict[tuple[int, str], Array] = {}
-        for j, test in enumerate(self._plan.tests):
-            bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
-            for side in SIDES if bands else ():
-                key = self._plan.slots(other_side(side))[test.slot(other_side(side))].key
-                assert isinstance(key, FloatKey)
-                if (words := bisection_words(bands, side, key)) is not None:
-                    found[j, side] = words
-        return found
 
 
 @dataclass(frozen=True)

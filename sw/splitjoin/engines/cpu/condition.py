@@ -30,7 +30,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import BOOL, EXACT, Exact, Float, Int, is_exact, is_text
-from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, prefixes, texts_of
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.passes.pipeline import make_plan
@@ -39,10 +38,11 @@ from splitjoin.plan.plan import Plan, Test, Tree
 from ..arrival import Arrivals
 from ..slices import Slices
 from ..sorting import stable_order
+from .float_bisection import BisectingCoder
 from .key_groups import Groups, least_code
 from .table_work import Work, plain_work
 
-__all__ = ["Bounds", "Condition", "Planned", "Reach", "with_ranked_texts", "with_sums_inside"]
+__all__ = ["Bounds", "Condition", "Planned", "Reach", "only_tests", "with_ranked_texts", "with_sums_inside"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -127,13 +127,13 @@ class Condition:
         self._work = work or plain_work()
         planned = planned or Planned.of(query.predicate, incoming, self._work)
         self._compared, self._tables, self.plan = planned.predicate, planned.tables, planned.plan
-        self._coder = Coder(self.plan)
+        self._coder = BisectingCoder(self.plan)
         self._rows = len(incoming.r), len(incoming.s)
         self._values: dict[str, list[Vector]] = {}
         self._keys: dict[str, list[Codes]] = {}
         self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {}
         self._columns: dict[Side, Any] = {}
-        self._take(self.plan.required, len(self.plan.required) == len(self.plan.tests) and _only_tests(self.plan.tree))
+        self._take(self.plan.required, len(self.plan.required) == len(self.plan.tests) and only_tests(self.plan.tree))
 
     def only(self, tests: Collection[int], *, decide: bool) -> Condition:
         """The condition that all ``tests`` hold, and, unless these ``decide``, this condition."""
@@ -353,7 +353,8 @@ def _measured(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Expr:
     return made[-1]
 
 
-def _only_tests(tree: Tree) -> bool:
+def only_tests(tree: Tree) -> bool:
+    """True if ``tree`` is a conjunction of tests."""
     return isinstance(tree, int) or (tree[0] == "and" and all(isinstance(arg, int) for arg in tree[1:]))
 
 

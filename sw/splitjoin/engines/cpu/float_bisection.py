@@ -5,20 +5,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.ir import Arith, Cast, Expr, Lit, Neg
+from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.lang.types import Float
+from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import FloatKey
-from splitjoin.plan.relations import FloatBand, coefficients
+from splitjoin.plan.plan import Plan
+from splitjoin.plan.relations import FloatBand, Interval, Relation, coefficients
 
-__all__ = ["bisection_words"]
+from ..loops import loops
+
+__all__ = ["BisectingCoder", "bands_of", "bisection_words"]
 
 #: The steps of an expression at most.
 _MOST = 32
+
+
+class BisectingCoder(Coder):
+    """A `Coder` with the bounds of float bands by the compiled bisection."""
+
+    def __init__(self, plan: Plan):
+        super().__init__(plan)
+        self._bands = bands_of(plan)
+
+    def intervals(self, side: str, test: int, relations: Sequence[Relation], v: Vector) -> list[Interval]:
+        """As of `Coder`; one interval for all float bands."""
+        words = self._bands.get((test, side))
+        if words is None or v.values.dtype.kind != "f":
+            return super().intervals(side, test, relations, v)
+        low, high = np.empty((2, len(v.values)), np.uint64)
+        loops()["band_bounds"](np.ascontiguousarray(v.values, np.float64), words, low, high)
+        return [(low, high), *super().intervals(side, test, [
+            of for of in relations if not isinstance(of, FloatBand)], v)]
+
+
+def bands_of(plan: Plan) -> Mapping[tuple[int, str], npt.NDArray[np.int64]]:
+    """The float bands of ``plan`` by test and probing stream, as `bisection_words`."""
+    found = dict[tuple[int, str], npt.NDArray[np.int64]]()
+    for j, test in enumerate(plan.tests):
+        bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
+        for side in SIDES if bands else ():
+            key = plan.slots(other_side(side))[test.slot(other_side(side))].key
+            assert isinstance(key, FloatKey)
+            if (words := bisection_words(bands, side, key)) is not None:
+                found[j, side] = words
+    return found
 
 
 def bisection_words(bands: Sequence[FloatBand], side: str, key: FloatKey) -> npt.NDArray[np.int64] | None:

@@ -20,29 +20,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.lang.eval.vector import Vector, evaluate
-from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, Lit, distinct, sides
+from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, columns, sides
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.lang.types import BOOL, Bool, Date, Duration, Timestamp, is_exact, is_text
-from splitjoin.plan.linear import Total, relation
+from splitjoin.lang.types import BOOL, Bool, is_text
+from splitjoin.plan.encoding import guard_holds
+from splitjoin.plan.keys import FloatKey, Key, UnitKey
+from splitjoin.plan.linear import ExactRelation, Total
+from splitjoin.plan.relations import FloatOrder, Relation
 
 from ..arrival import Arrivals
 from ..device import TableMatches, TablePairs
 from ..sorting import ordered_bits, stable_order
+from .condition import only_tests
 from .key_groups import Groups
 from .pair_order import place
-from .table_job import TableAlgorithm
+from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
 from .table_work import Work, aligned
 
-__all__ = ["HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "operands", "terms_of"]
+__all__ = ["Comparisons", "HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "operands"]
 
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
@@ -71,13 +74,11 @@ class HashJoin(TableAlgorithm):
     @cached_property
     def _groups(self) -> KeyGroups | None:
         job = self.job
-        terms = terms_of(job.query.predicate)
-        if terms is None or terms[1] is not None or job.query.order.kind == "left":
-            return None
         limits, rows = job.visible.limits, len(job.incoming)
-        if job.work.team.size >= _THREADS or (limits and job.visible.lengths is None):
+        if job.query.order.kind == "left" or job.work.team.size >= _THREADS or (limits and job.visible.lengths is None):
             return None
-        groups = groups_of(terms[0], job.incoming, None, job.work)
+        terms = Comparisons.of(job)
+        groups = None if terms is None or terms.bound is not None else groups_of(terms, None, job.work)
         few = rows <= _MOST_ROWS or (groups is not None and limits and groups.count <= _MOST_GROUPS)
         return groups if few else None
 
@@ -146,17 +147,17 @@ class HashSemiJoin(TableAlgorithm):
 
     @cached_property
     def _values(self) -> _Values | None:
-        return None if self._terms is None or self._terms[1] is None else _values(self._terms[1], self.job.incoming)
+        return None if self._terms is None or self._terms.bound is None else _values(self._terms, self._terms.bound)
 
     @cached_property
-    def _terms(self) -> tuple[list[Cmp], Cmp | None] | None:
-        return None if self.job.visible.limits else terms_of(self.job.query.predicate)
+    def _terms(self) -> Comparisons | None:
+        return None if self.job.visible.limits else Comparisons.of(self.job)
 
     @cached_property
     def _groups(self) -> KeyGroups | None:
-        if self._terms is None or (self._terms[1] is not None and self._values is None):
+        if self._terms is None or (self._terms.bound is not None and self._values is None):
             return None
-        return groups_of(self._terms[0], self.job.incoming, self._values, self.job.work)
+        return groups_of(self._terms, self._values, self.job.work)
 
     @property
     def suits(self) -> bool:
@@ -165,7 +166,7 @@ class HashSemiJoin(TableAlgorithm):
     @property
     def explain(self) -> str:
         assert self._terms is not None
-        how = _BY[bool(self._terms[0]), self._terms[1] is not None]
+        how = _BY[bool(self._terms.equalities), self._terms.bound is not None]
         return f"rows without pairs, by a {self.name} {how}{self.job.work.text}"
 
     def run(self) -> TableMatches:
@@ -202,53 +203,62 @@ class KeyGroups:
     count: int
 
 
-def terms_of(predicate: Expr) -> tuple[list[Cmp], Cmp | None] | None:
-    """The equalities and the inequality of ``predicate``, each with R's operand before S's, if it has no other terms,
-    and one at least; also if they are written otherwise.
+@dataclass(frozen=True)
+class Comparisons:
+    """A condition as the conjunction of ``equalities`` and of the inequality ``bound``, one of them at least, each with
+    R's operand before S's, over ``tables``. ``possible``: the tuples of R and S that may have a partner; None for all.
     """
-    terms = predicate.args if isinstance(predicate, And) else (predicate,)
-    return _sided(terms) or _sided(_separated(terms))
+
+    equalities: list[Cmp]
+    bound: Cmp | None
+    tables: Mapping[Side, pa.Table]
+    possible: tuple[npt.NDArray[np.bool_] | None, ...] = (None, None)
+
+    @classmethod
+    def of(cls, job: TableJob) -> Comparisons | None:
+        """The comparisons that the condition of ``job`` is, as it is written or by its plan; None if it has others."""
+        predicate = job.query.predicate
+        found = _sided(predicate.args if isinstance(predicate, And) else (predicate,))
+        if found is not None and not (found[1] is not None and any(
+                {*columns(found[1])} <= {*columns(equal)} for equal in found[0])):  # which may imply it
+            return cls(*found, job.incoming.tables)
+        plan, tables = job.planned.plan, job.planned.tables
+        if plan.residual is not None or len(plan.required) < len(plan.tests) or not only_tests(plan.tree):
+            return None
+        terms = [_comparison(test.relations, plan.slots_r[test.r].key, plan.slots_s[test.s].key) for test in plan.tests
+                 if not isinstance(plan.slots_s[test.s].key, UnitKey)]
+        found = None if None in terms else _sided([term for term in terms if term is not None])
+        guards = [tuple(guard for slot in plan.slots(side) for guard in slot.guards) for side in SIDES]
+        return None if found is None else cls(*found, tables, tuple(
+            guard_holds(mine, tables[side]) if mine else None for side, mine in zip(SIDES, guards, strict=True)))
+
+    def operands(self, term: Cmp) -> tuple[Vector, Vector] | None:
+        """As `operands`; those of tuples that are not possible are NULL."""
+        found = operands(term, self.tables)
+        if found is None:
+            return None
+        r, s = (v if mask is None else Vector(v.values, v.valid & mask, v.denominator) for v, mask in zip(
+            found, self.possible, strict=True))
+        return r, s
 
 
-def _separated(terms: Sequence[Expr]) -> list[Expr]:
-    """``terms`` whose exact comparisons have R's values on one side and S's on the other, and several of the same
-    values as one: ``r.x - s.a < 5`` as ``r.x <= s.a + 4``, ``<=`` and ``>=`` as ``=``. Empty if some cannot be so.
-    """
-    found, limits = list[Expr](), dict[tuple[Any, ...], tuple[int | None, int | None]]()
-    for term in terms:
-        if len(sides(term)) < len(SIDES) or any(isinstance(e, Lit) and e.value is None for e, _ in distinct(term)):
-            return []  # NULL has no total
-        if not isinstance(term, Cmp) or term.op == "<>" or not _is_exact(term):
-            found.append(term)
-            continue
-        total, op = Total.compared(term)
-        if any(not total.only(side).terms for side in SIDES) or total.mixed:
-            return []
-        exact = relation(total, op)
-        by = math.gcd(exact.g, exact.h)
-        if exact.op == "=" and exact.c % by:
-            return []
-        limit, key = Fraction(-exact.c, by), (exact.r, exact.s, exact.g // by, exact.h // by)
-        low, high = limits.get(key, (None, None))
-        if exact.op != "<=":
-            low = math.ceil(limit) if low is None else max(low, math.ceil(limit))
-        if exact.op != ">=":
-            high = math.floor(limit) if high is None else min(high, math.floor(limit))
-        limits[key] = low, high
-    for (r, s, g, h), (low, high) in limits.items():
-        if low is not None and high is not None and low != high:
-            return []
-        end = Fraction((high if high is not None else low) or 0)
-        sums = [Total({t.expr: Fraction(t.factor * t.scale * factor) for t in of}, constant)
-                for of, factor, constant in ((r, g, Fraction(0)), (s, -h, end))]
-        op = "=" if low == high else ">=" if high is None else "<="
-        found.append(Cmp(BOOL, op, sums[0].expr(), sums[1].expr()))
-    return found
-
-
-def _is_exact(term: Cmp) -> bool:
-    """True if ``term`` compares whole numbers, decimals or times, which have no rounding."""
-    return all(is_exact(e.type) or isinstance(e.type, (Date, Timestamp, Duration)) for e in (term.a, term.b))
+def _comparison(relations: Sequence[Relation], r: Key, s: Key) -> Cmp | None:
+    """All ``relations`` of the keys ``r`` and ``s`` as one comparison; None if they are none."""
+    first, ops = relations[0], {of.op for of in relations if isinstance(of, (ExactRelation, FloatOrder))}
+    one = len(relations) == 1 or ops == {"<=", ">="}
+    op = next(iter(ops)) if len(ops) == 1 else "="
+    if isinstance(first, FloatOrder) and isinstance(r, FloatKey) and isinstance(s, FloatKey) and not r.nan_low and one:
+        return Cmp(BOOL, op, r.expr, s.expr)
+    if not isinstance(first, ExactRelation) or not one or any(
+            isinstance(of, ExactRelation) and of.c != first.c for of in relations):
+        return None
+    by = math.gcd(first.g, first.h)
+    if op == "=" and first.c % by:
+        return None
+    end = -(first.c // by) if op == ">=" else -first.c // by
+    sums = [Total({of.expr: Fraction(of.factor * of.scale * factor // by) for of in terms}, Fraction(constant))
+            for terms, factor, constant in ((first.r, first.g, 0), (first.s, -first.h, end))]
+    return Cmp(BOOL, op, sums[0].expr(), sums[1].expr())
 
 
 def _sided(terms: Sequence[Expr]) -> tuple[list[Cmp], Cmp | None] | None:
@@ -284,8 +294,8 @@ def operands(term: Cmp, tables: Mapping[Side, pa.Table]) -> tuple[Vector, Vector
     return (found[0], found[1]) if found[0].denominator == found[1].denominator else None
 
 
-def _values(bound: Cmp, incoming: Arrivals) -> _Values | None:
-    found = operands(bound, incoming.tables)
+def _values(terms: Comparisons, bound: Cmp) -> _Values | None:
+    found = terms.operands(bound)
     if found is None:
         return None
     r, s = found
@@ -294,16 +304,16 @@ def _values(bound: Cmp, incoming: Arrivals) -> _Values | None:
                    bound.op in ("<=", ">="), (every[0], every[1]))
 
 
-def groups_of(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, work: Work) -> KeyGroups | None:
-    """The groups of the ``equalities``, without the tuples whose value is NULL."""
+def groups_of(terms: Comparisons, values: _Values | None, work: Work) -> KeyGroups | None:
+    """The groups of the equalities of ``terms``, without the tuples whose value is NULL."""
     valids = (None, None) if values is None else values.valid
-    if not equalities:
+    if not terms.equalities:
         r, s = (_NONE if valid is None else np.subtract(valid, 1, dtype=np.int64) for valid in valids)
         return KeyGroups(r, s, 0, 1)
     points, possible = [], [np.ones(n, np.bool_) if valid is None else valid.copy() for n, valid in zip(
-        (len(incoming.r), len(incoming.s)), valids, strict=True)]
-    for term in equalities:
-        found = operands(term, incoming.tables)
+        (len(terms.tables[side]) for side in SIDES), valids, strict=True)]
+    for term in terms.equalities:
+        found = terms.operands(term)
         if found is None:
             return None
         for part, v in zip(possible, found, strict=True):

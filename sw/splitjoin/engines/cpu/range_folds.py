@@ -25,7 +25,7 @@ from splitjoin.plan.keys import Codes
 from ..device import TableFolds, TablePairs
 from ..range_terms import RangeTerms
 from .condition import Bounds
-from .hash_join import KeyGroups, groups_of, terms_of
+from .hash_join import Comparisons, KeyGroups, groups_of
 from .key_groups import Groups
 from .key_ranges import Ranges, ranges_by_row
 from .pair_order import PairOrder
@@ -75,13 +75,13 @@ class RangeFold(TableAlgorithm):
         if not all(a.reads_ranges for a in job.query.aggregates) or not all(
                 term.kind in _TOTALS and term.value in (None, term.of) for term in terms):
             return None
-        equal = terms_of(job.query.predicate)
-        if equal is None or equal[1] is not None:
+        equal = Comparisons.of(job)
+        if equal is None or equal.bound is not None:
             return None
         values = {term: None if term.of is None else evaluate(term.of, job.incoming.s) for term in terms}
         if any(v is not None and v.values.dtype != np.int64 and term.kind != "count" for term, v in values.items()):
             return None
-        groups = groups_of(equal[0], job.incoming, None, job.work)
+        groups = groups_of(equal, None, job.work)
         return None if groups is None else (groups, values)
 
     @cached_property

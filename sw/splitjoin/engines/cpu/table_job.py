@@ -14,7 +14,7 @@ from splitjoin.lang.query import Query
 from ..arrival import Arrivals
 from ..device import TableAnswer
 from .algorithm import Algorithm
-from .condition import Condition, Reach
+from .condition import Condition, Planned, Reach
 from .key_groups import Groups
 from .table_windows import Spans
 from .table_work import Work
@@ -63,9 +63,14 @@ class TableJob:
         return Reach.of(self.query)
 
     @cached_property
+    def planned(self) -> Planned:
+        """The plan of the rest of the condition."""
+        return Planned.of(self.reach.query.predicate, self.incoming, self.work)
+
+    @cached_property
     def condition(self) -> Condition:
         """The rest of the condition, in normal form: equalities, ranges, and what must be verified."""
-        return Condition(self.reach.query, self.incoming, self.work)
+        return Condition(self.reach.query, self.incoming, self.work, self.planned)
 
     @property
     def groups(self) -> Groups:

@@ -170,11 +170,21 @@ class Outputs:
         for label in self._tables:
             if label.lower() in columns | aliases:
                 continue
-            whole = [c for c in rest.find_all(exp.Column) if not c.table and c.name.lower() == label.lower()]
-            if any(c.find_ancestor(exp.Group) for c in whole):
-                raise NotDuckDBs(f"GROUP BY {label} makes rows here, and no others")
-            if whole:
+            if any(not c.table and c.name.lower() == label.lower() for c in rest.find_all(exp.Column)):
                 raise StatementError(f"{label} stands for all columns of a table here, as one value; write its columns")
+
+
+def name_groups(select: exp.Select, tables: Mapping[str, pa.Table]) -> None:
+    """Have all columns of a table in place of its label in GROUP BY of ``select``, where no column has this name."""
+    group, own = select.args.get("group"), {name.lower() for table in tables.values() for name in table.column_names}
+    labels = {label.lower(): label for label in tables if label.lower() not in own}
+
+    def columns(node: Any) -> list[exp.Expr]:
+        label = labels.get(node.name.lower()) if isinstance(node, exp.Column) and not node.table else None
+        return [node] if label is None else [named_column(label, name) for name in tables[label].column_names]
+
+    if group is not None:
+        group.set("expressions", [made for node in group.expressions for made in columns(node)])
 
 
 def merged_names(left: Mapping[str, pa.Table], right: Mapping[str, pa.Table], using: Sequence[str] | None,

@@ -89,14 +89,22 @@ class _Call:
 
 @dataclass(frozen=True)
 class PartialAggregates:
-    """The aggregates ``calls`` of a SELECT over the rows of a join whose first table is ``table``."""
+    """The aggregates ``calls`` of a SELECT over the rows of a join whose first table is ``table``.
+
+    ``alone``: True if each row of that table is a group, and no aggregate is of its own values: then they are those of
+    its partners, and GROUP BY changes nothing.
+    """
 
     calls: tuple[_Call, ...]
     table: pa.Table
+    alone: bool
 
     def parts(self) -> list[exp.Expr]:
         """The aggregates over the partners of a row of the first table, of which `replace` makes the values."""
-        return [exp.Count(this=exp.Star(), big_int=True), *(part for call in self.calls for part in call.parts())]
+        return [exp.Count(this=exp.Star(), big_int=True), *(part for call in self.calls for part in self._parts(call))]
+
+    def _parts(self, call: _Call) -> list[exp.Expr]:
+        return [call.known] if self.alone else call.parts()
 
     def replace(self, db: Any, views: Mapping[str, pa.Table], source: str) -> None:
         """Have the values made of the columns 0, 1, … of the table `PARTIAL` in place of the calls, in the types that
@@ -107,7 +115,8 @@ class PartialAggregates:
         columns = iter([f"{quoted(PARTIAL)}.{quoted(str(n))}" for n in range(len(self.parts()))])
         rows = next(columns)
         for call, type_ in zip(self.calls, types.columns, strict=True):
-            made = call.made(rows, [next(columns) for _ in call.parts()], self.table)
+            parts = [next(columns) for _ in self._parts(call)]
+            made = parts[0] if self.alone else call.made(rows, parts, self.table)
             call.node.replace(exp.Cast(this=sqlglot.parse_one(made, dialect="duckdb"), to=exp.DataType(
                 this=exp.DataType.Type.USERDEFINED, kind=type_[0].as_py())))  # as DuckDB writes it, such as "NULL"[]
 
@@ -127,7 +136,8 @@ def partial_aggregates(db: Any, select: exp.Select, tables: Mapping[str, pa.Tabl
         exp.AggFunc)]
     group = select.args.get("group")
     outside = [c for part in [*parts, *([] if group is None else [group])] for c in part.find_all(exp.Column, exp.Star)
-               if not any(node is above for node in nodes for above in _above(c))]
+               if not isinstance(c.parent, exp.Column) and not any(  # of r.*, the column is looked at
+                   node is above for node in nodes for above in _above(c))]
     aliases = {of.alias.lower() for of in select.expressions if isinstance(of, exp.Alias)}
     outside = [c for c in outside if not (c.find_ancestor(exp.Order) and not c.args.get("table")
                                           and c.name.lower() in aliases)]
@@ -155,7 +165,7 @@ def partial_aggregates(db: Any, select: exp.Select, tables: Mapping[str, pa.Tabl
         if not made.is_plain and (made.of_first or not each):
             return None
         calls.append(made)
-    return PartialAggregates(tuple(calls), of_first)
+    return PartialAggregates(tuple(calls), of_first, each and not any(call.of_first for call in calls))
 
 
 def _fields(tree: Any, table: pa.Table) -> list[pa.Field]:

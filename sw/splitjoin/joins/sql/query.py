@@ -16,7 +16,7 @@ from splitjoin.lang.schema import Schema
 
 from .database import aggregate_names, ask, connection, finished
 from .join_order import JoinOrder, join_order
-from .outputs import NotDuckDBs, Outputs, merged_names
+from .outputs import NotDuckDBs, Outputs, merged_names, name_groups
 from .partial_aggregates import PARTIAL, partial_aggregates
 from .statement import SelectItem, Statement, all_tables, check_steps, statement_of
 from .subqueries import (
@@ -179,7 +179,7 @@ class _Joins:
     def __init__(self, of: Surroundings, db: Any, select: exp.Select, trees: Sequence[FromTree],
                  scope: Mapping[str, pa.Table], *, nested: bool):
         self._of, self._db, self._trees, self._scope, self._nested = of, db, trees, dict(scope), nested
-        self._select, self._written, self._bound = select, select.copy(), False
+        self._select, self._bound = select, False
         self._tables, self._laterals = dict[int, JoinedTables](), set[int]()
         within = {table.alias.lower() for table in select.find_all(exp.CTE)}
         for table in select.find_all(exp.Table):
@@ -195,6 +195,8 @@ class _Joins:
                                      f"{label} a JOIN {label} b")
             self._tables[id(item)] = JoinedTables({label: self._table(item, label)})
         self._outputs = Outputs(select, self._known())
+        name_groups(select, self._known())
+        self._written = select.copy()
         where = select.args.get("where")
         terms = list(conjuncts(where.this if where else None))
         self._where = [_WhereTerm(term, known) for term, known in zip(terms, self._qualified(terms), strict=True)]
@@ -383,6 +385,11 @@ class _Joins:
             found.replace(self._db, views, source)
             self._count(work)
             self._where = []
+            if found.alone:
+                having = self._select.args.get("having")
+                self._where = [] if having is None else [_WhereTerm(having.this, None)]
+                self._select.set("group", None)
+                self._select.set("having", None)
             part = rows.drop_columns(["n"]).rename_columns([str(n) for n in range(rows.num_columns - 1)])
             return self._answer(JoinedTables({**self._item(first).taken(rows.column("n").combine_chunks()),
                                               PARTIAL: part}))

@@ -21,19 +21,58 @@ def identical_rows(table: pa.Table) -> Ints | None:
 
     NULL is like NULL, NaN like NaN and -0.0 like 0.0, as in SQL's GROUP BY.
     """
-    if any(pa.types.is_int64(of.type) and not of.null_count and bool((np.diff(of.to_numpy()) > 0).all())
-           for of in table.columns):
-        return None  # such as numbers of rows
-    codes, count = np.zeros(len(table), np.int64), min(1, len(table))
+    size, rows = len(table), _suspects(table)
+    codes, count = np.zeros(len(rows), np.int64), min(1, len(rows))
+    if len(rows) < len(table):
+        table = table.take(rows)
     for column in table.columns:
-        codes, count = _numbered(pa.array(codes * (len(table) + 1) + _numbered(_comparable(column))[0]))
-        if count == len(table):
+        codes, count = _numbered(pa.array(codes * (len(rows) + 1) + _numbered(_comparable(column))[0]))
+        if count == len(rows):
             return None
-    if count == len(table):
+    if count == len(rows):
         return None
     # The codes are in the order in which they first occur.
     first = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
-    return first[codes]
+    found = np.arange(size)
+    found[rows] = rows[first[codes]]
+    return found
+
+
+def _suspects(table: pa.Table) -> Ints:
+    """The rows of ``table`` that may have the same values as others, by their columns of numbers and times alone."""
+    rows, words = np.arange(len(table)), [word for of in table.columns if (word := _word(plain(of))) is not None]
+    for word in words:
+        same = word[1:] == word[:-1]
+        if 2 * np.count_nonzero(same) < len(same) and bool((word[1:] >= word[:-1]).all()):
+            # Rows with equal values are neighbours.
+            rows = np.flatnonzero(np.append(same, False) | np.append(False, same))
+            break
+    if len(words) < 2:
+        return rows
+    mixed = np.zeros(len(rows), np.uint64)
+    for word in words:
+        mixed = (mixed ^ word.view(np.uint64)[rows]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    ordered = np.sort(mixed)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(twice):
+        return rows[:0]
+    return rows if len(twice) > len(rows) // 4 else rows[twice[np.minimum(
+        np.searchsorted(twice, mixed), len(twice) - 1)] == mixed]
+
+
+def _word(column: pa.ChunkedArray) -> Ints | None:
+    """A number of 64 bits for each value of a ``column`` of numbers or times, the same for the same values; None for
+    columns of others.
+    """
+    of = column.type
+    numbers = pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_temporal(of)
+    if not numbers or pa.types.is_interval(of):
+        return None
+    flat = _comparable(column)
+    whole = flat if pa.types.is_integer(flat.type) else flat.view(f"int{of.bit_width}")
+    word: Ints = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return word
 
 
 def _numbered(values: pa.Array) -> tuple[Ints, int]:

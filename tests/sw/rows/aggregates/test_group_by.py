@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError
-from splitjoin.rows.aggregates import identical_rows
+from splitjoin.rows.aggregates import identical, identical_rows
 from tests.support.databases import database
 from tests.support.sampling import examples
 
@@ -19,6 +21,10 @@ AGGREGATES = ("count(*)", "count(q.a)", "count(t.n)", "sum(q.a)", "sum(coalesce(
               "avg(coalesce(q.a, 3))", "min(coalesce(q.w, 'zz'))", "max(t.x + 1)", "count(DISTINCT coalesce(q.a, 9))",
               "sum(coalesce(q.a, 0) * 1.5)", "max(CASE WHEN q.a IS NULL THEN t.n ELSE q.w END)")
 LIST = ", ".join(f"{text} AS v{n}" for n, text in enumerate(AGGREGATES))
+#: What DuckDB computes of them: over the list, and behind GROUP BY.
+EXPRESSIONS = (("t.*, count(*) + 1 AS c, max(q.a) - min(q.a) AS d, sum(q.a) FILTER (WHERE q.w = 'p') || '' AS e",
+                "HAVING count(*) > 1 OR max(t.x) = 1"), ("x, max(w) || n AS m, avg(a) / 2 AS h", "HAVING NOT m = 'pa'"),
+               ("t.x, sum(t.x * q.a) + 1 AS v", ""), ("median(a) + 1 AS v", "ORDER BY count(a)"))
 CONDITIONS = ("t.x = q.a", "t.x < q.a AND q.w <> 'q'", "t.x >= q.a AND t.n = 'a'", "FALSE")
 X = st.one_of(st.none(), st.integers(0, 2))
 R_ROWS = st.lists(st.tuples(X, st.sampled_from([None, 0.5, 0.0, -0.0, float("nan")]), st.sampled_from([None, "a"])),
@@ -51,10 +57,11 @@ def from_duckdb(text: str, r: pa.Table, s: pa.Table) -> list[str]:
 
 @settings(max_examples=examples(30))
 @given(R_ROWS, S_ROWS, st.sampled_from(CONDITIONS), st.sampled_from(["LEFT JOIN", "JOIN"]),
-       st.sampled_from(["golden", "cpu"]))
-def test_groups_and_values_are_those_of_duckdb(r: Any, s: Any, on: str, kind: str, device: str) -> None:
+       st.sampled_from(["golden", "cpu"]), st.sampled_from([(f"t.x, t.y, t.n, {LIST}", ""), *EXPRESSIONS]))
+def test_groups_and_values_are_those_of_duckdb(r: Any, s: Any, on: str, kind: str, device: str,
+                                               listed: tuple[str, str]) -> None:
     t, q = tables(r, s)
-    text = f"SELECT t.x, t.y, t.n, {LIST} FROM t {kind} q ON {on} GROUP BY t"
+    text = f"SELECT {listed[0]} FROM t {kind} q ON {on} GROUP BY t {listed[1]}"
     assert shown(splitjoin.sql(text, t=t, q=q, device=device).to_pylist()) == from_duckdb(text, t, q)
 
 
@@ -78,7 +85,7 @@ def test_every_way_of_folding(device: dict[str, Any], distinct: bool, tmp_path: 
 
 def test_the_columns_that_nobody_selects_tell_rows_apart(tmp_path: Path) -> None:
     t = pa.table({"x": [1, 1, 1], "tags": [["a"], ["b"], ["a"]]})
-    pa.parquet.write_table(t, tmp_path / "t.parquet")
+    pq.write_table(t, tmp_path / "t.parquet")
     text = "SELECT x, count(*) AS n FROM t LEFT JOIN q ON t.x = q.a GROUP BY t"
     for given_ in (t, str(tmp_path / "t.parquet")):
         found = splitjoin.sql(text, t=given_, q={"a": [1, 1]}, device="golden")
@@ -136,3 +143,41 @@ def test_aggregates_of_ones_own() -> None:
 def test_identical_rows(columns: dict[str, Any], first: list[int] | None) -> None:
     found = identical_rows(pa.table(columns))
     assert (None if found is None else found.tolist()) == first
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(["rises", "number", "float", "time", "text", "nulls"]),
+                                       min_size=1, max_size=4, unique=True), st.integers(1, 9))
+def test_identical_rows_are_those_with_the_same_values(seed: int, names: list[str], spread: int) -> None:
+    rng, n = np.random.default_rng(seed), 30
+    whole = rng.integers(-spread, spread, n)
+    columns = {
+        "rises": np.sort(rng.integers(0, 4 * spread, n)), "number": pa.array(whole, pa.int16()),
+        "float": np.where(whole == 0, np.nan, whole / 2), "time": pa.array(np.abs(whole).astype(np.int32),
+                                                                                   pa.time32("s")),
+        "text": pa.array([f"t{v}" for v in rng.permutation(whole)]),
+        "nulls": pa.array(whole, pa.timestamp("us"), mask=whole % 3 == 0)}
+    table = pa.table({name: columns[name] for name in names})
+    rows = [repr(row) for row in table.to_pylist()]
+    first = [rows.index(row) for row in rows]
+    found = identical_rows(table)
+    assert (list(range(n)) if found is None else found.tolist()) == first
+
+
+@pytest.mark.parametrize("order", ["rises", "mixed"])
+def test_rows_that_numbers_tell_apart_are_not_numbered_by_their_texts(order: str,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    n, seen, numbered = 2000, list[int](), identical._numbered
+
+    def counted(values: pa.Array) -> Any:
+        seen.append(len(values))
+        return numbered(values)
+
+    monkeypatch.setattr(identical, "_numbered", counted)
+    at = np.arange(n) if order == "rises" else np.random.default_rng(1).permutation(n)
+    table = pa.table({"ts": at // 2, "x": at % 2, "t": ["a"] * n})
+    assert identical_rows(table) is None
+    same = identical_rows(pa.concat_tables([table, table.slice(5, 1)]))
+    assert same is not None
+    assert len(set(same.tolist())) == n
+    assert sum(seen) < n // 10
