@@ -73,7 +73,22 @@ class _Parser(WholeIntervals, DuckDBParser):
                 words.append(self._tokens[begin + len(words)])
             made.meta.update(start=words[0].start, end=words[-1].end,
                              comma=words[-1].token_type == TokenType.COMMA)
+            if made.this.args.get("version") is not None:
+                self._as_of_versions(made)
         return made
+
+    def _as_of_versions(self, join: exp.Join) -> None:
+        """Have ``JOIN s FOR SYSTEM_TIME AS OF r.t``, the standard's and Flink's, as an as-of join by the column t of
+        both.
+        """
+        version, on = join.this.args["version"], join.args.get("on")
+        of = version.expression
+        if version.this != "TIMESTAMP" or not isinstance(of, exp.Column) or not of.table or on is None or join.method:
+            self.raise_error(_VERSIONS)
+        join.this.set("version", None)
+        since = exp.column(of.this.copy(), exp.to_identifier(join.this.alias_or_name, quoted=True))
+        join.set("method", "ASOF")
+        join.set("on", exp.and_(on, exp.GTE(this=of.copy(), expression=since), copy=False))
 
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         nearest = self._curr.text.upper() == "NEAREST" and self._next.text.upper() == "BY"
@@ -82,6 +97,11 @@ class _Parser(WholeIntervals, DuckDBParser):
     def _parse_number(self) -> exp.Expr | None:
         before = self._prev.text.upper() == "NEAREST" and self._curr.text.upper() == "BY"
         return exp.Literal.number(1) if before else super()._parse_number()
+
+
+_VERSIONS = ("FOR SYSTEM_TIME AS OF stands behind a table that is joined by JOIN or LEFT JOIN with ON, and names the "
+             "time column of a table before it, which the versions have under the same name, such as JOIN s FOR "
+             "SYSTEM_TIME AS OF r.ts ON r.k = s.k")
 
 
 class _Dialect(DuckDB):
@@ -169,6 +189,8 @@ def statement_tree(text: str) -> tuple[Any, StatementText]:
         raise StatementError(unreadable(text, error, "statement")) from None
     except RecursionError:
         raise too_deep() from None
+    if any(t.text.upper() == "FOR" for t in tokens) and tree.find(exp.Version):
+        raise StatementError(_VERSIONS)
     for item in (of for select in tree.find_all(exp.Select) for of in select.expressions if "item" in of.meta):
         begin, end = item.meta["item"]
         item.meta["place"] = tokens[begin].start, tokens[end - 1].end + 1
