@@ -132,7 +132,7 @@ def test_sql_computes_values_of_base_tuples() -> None:
 ])
 def test_refused_sql(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as raised:
-        splitjoin.sql(text.replace("|", ""), r=R, s=S, window="RANGE 5", time="ts")
+        splitjoin.sql(text.replace("|", ""), r=R.schema, s=S.schema, window="RANGE 5", time="ts")
     lines = str(raised.value).split("\n")
     assert lines[0] == message
     if "|" in text:
