@@ -2,7 +2,7 @@
 
 Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--sql] [--how KIND] [--idle TIME]
     [--watermark RULE] [--early] [--endless] [--one-sided] [--named] [--streams N] [--aggregate]
-    [--regroup] [--folder FOLDER]
+    [--regroup] [--sink delta|iceberg] [--folder FOLDER]
 """
 
 import argparse
@@ -34,6 +34,8 @@ def main() -> None:
                         "steps, with --daemon of no other option (default: 2)")
     parser.add_argument("--aggregate", action="store_true", help="rows of the first stream with aggregates of partners")
     parser.add_argument("--regroup", action="store_true", help="each start has another number of groups")
+    parser.add_argument("--sink", choices=("delta", "iceberg"), help="write rows into a table of this kind, by the "
+                        "package deltalake or pyiceberg[sql-sqlite]")
     parser.add_argument("--folder", type=Path, help="a new folder for inputs, results, checkpoint and logs, which "
                         "stays (default: a temporary one, which stays if the run fails)")
     args = parser.parse_args()
@@ -43,7 +45,7 @@ def main() -> None:
     done = run(folder, kills=args.kills, seed=args.seed, daemon=args.daemon, sql=args.sql, how=args.how,
                idle=args.idle, watermark=args.watermark, early=args.early, endless=args.endless,
                one_sided=args.one_sided, named=args.named, streams=args.streams,
-               aggregate=args.aggregate, regroup=args.regroup,
+               aggregate=args.aggregate, regroup=args.regroup, sink=args.sink,
                say=partial(print, flush=True))
     if args.folder is None:
         shutil.rmtree(folder)

@@ -18,10 +18,20 @@ from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session, stream_join, stream_sql
 
 from ..support.spark_settings import SETTINGS
-from .kills import COLUMNS
+from ..wheel.pages import blocks
+from .kills import COLUMNS, iceberg
 
 #: The settings of tests but for Spark's own way of writing checkpoints, which has to survive kills.
 _SETTINGS = {name: value for name, value in SETTINGS.items() if "checkpoint" not in name}
+
+
+def _into(sink: str, folder: Path) -> Any:
+    """The function for `foreachBatch` that docs/recipes/lakehouse.md has for a table of this kind."""
+    names: dict[str, Any] = {}
+    exec(next(b.code for b in blocks("docs/recipes/lakehouse.md") if f"def to_{sink}" in b.code), names)
+    if sink == "delta":
+        return names["to_delta"](str(folder / "out"), "chaos")
+    return names["to_iceberg"](iceberg(folder), "chaos.out", "chaos")
 
 
 def main(folder: Path, arguments: dict[str, Any]) -> None:
@@ -36,6 +46,7 @@ def main(folder: Path, arguments: dict[str, Any]) -> None:
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
         "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5",
         "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions"})
+    sink = arguments.pop("sink", None)
     streams = {side: spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
                .parquet(str(folder / side)) for side, name in COLUMNS.items() if (folder / side).is_dir()}
     left, right = streams["r"], streams["s"]
@@ -55,7 +66,8 @@ def main(folder: Path, arguments: dict[str, Any]) -> None:
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))
 
-    query = joined.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint")).trigger(
+    into = write if sink is None else _into(sink, folder)
+    query = joined.writeStream.foreachBatch(into).option("checkpointLocation", str(folder / "checkpoint")).trigger(
         processingTime="100 milliseconds").start()
     while not (folder / "stop").exists():
         if os.getppid() != parent:

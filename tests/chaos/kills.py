@@ -24,7 +24,7 @@ import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.link.daemon.client import daemon_status
 
-__all__ = ["COLUMNS", "Chaos", "run"]
+__all__ = ["COLUMNS", "Chaos", "iceberg", "run"]
 
 ROOT = Path(__file__).parents[2]
 #: Streams, and the column of each beside its time and its number.
@@ -134,7 +134,7 @@ class Job:
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
         idle: str | None = None, watermark: str | None = None, early: bool = False, endless: bool = False,
         one_sided: bool = False, named: bool = False, streams: int = 2, aggregate: bool = False, regroup: bool = False,
-        say: Callable[[str], None] = lambda _: None) -> Chaos:
+        sink: str | None = None, say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
     ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL, which has none
@@ -143,7 +143,8 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     ``early``: rows come early, and those that are not taken back count. ``endless``: the join, an as-of join by a key,
     has no window. ``one_sided``: S has no say in the watermark. ``named``: it has several conditions. ``streams``: 3
     for a join of three streams in two steps, which has none of these. ``aggregate``: rows of R with aggregates of their
-    partners. ``regroup``: each start has another number of groups. Raises `AssertionError` if a row is missing, wrong
+    partners. ``regroup``: each start has another number of groups. ``sink``: "delta" or "iceberg" for a table of this
+    kind, which gets the rows of two streams. Raises `AssertionError` if a row is missing, wrong
     or there twice.
     """
     sides = "rst"[:streams]
@@ -157,7 +158,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
         join = join | {"by": "r", "aggregate": AGGREGATES, "select": ["n"]}
     job = Job(folder, daemon, {"sql": PLAIN} if sql else {
         "several": SEVERAL, "window": WINDOWS, "time": "ts", "groups": 2} if streams > 2 else join | {
-        "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided},
+        "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided, "sink": sink},
         cycle(GROUPS) if regroup else None)
     try:
         for n in range(kills):
@@ -215,15 +216,13 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
         want += Counter({(*[name] * named, *row): count for row, count in of.items()})
     if aggregate:
         columns = [*columns, *AGGREGATES]
-    return _compared(done, job, want, folder, [*["query"] * named, *columns], early)
+    return _compared(done, job, want, folder, [*["query"] * named, *columns], early, sink)
 
 
 def _compared(done: Chaos, job: Job, want: Counter[tuple[Any, ...]], folder: Path, columns: list[str],
-              early: bool = False) -> Chaos:
+              early: bool = False, sink: str | None = None) -> Chaos:
     """The record ``done`` of a run whose rows, in these ``columns``, are ``want``, which is asserted."""
-    batches = sorted((folder / "out").iterdir())
-    found = pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read([*columns, *["operation"] * early])
-                             for b in batches)
+    batches, found = _written(folder, [*columns, *["operation"] * early], sink)
     got = _counted(found.select(columns))
     if early:
         given, back = (_counted(found.filter(pa.compute.equal(found["operation"], sign)).select(columns))
@@ -235,8 +234,31 @@ def _compared(done: Chaos, job: Job, want: Counter[tuple[Any, ...]], folder: Pat
     missing, surplus = want - got, got - want
     assert got == want, (f"{missing.total()} rows are missing, such as {sorted(missing, key=str)[:9]}; "
                          f"{surplus.total()} should not be there, such as {sorted(surplus, key=str)[:9]}")
-    done.starts, done.batches, done.pairs = job.starts, len(batches), got.total()
+    done.starts, done.batches, done.pairs = job.starts, batches, got.total()
     return done
+
+
+def _written(folder: Path, columns: list[str], sink: str | None) -> tuple[int, pa.Table]:
+    """The number of micro-batches that were written, and their rows."""
+    if sink == "delta":
+        from deltalake import DeltaTable
+
+        delta = DeltaTable(str(folder / "out"))
+        return delta.version() + 1, delta.to_pyarrow_table(columns=columns)
+    if sink == "iceberg":
+        table = iceberg(folder).load_table("chaos.out")
+        return len(table.snapshots()), table.scan(selected_fields=tuple(columns)).to_arrow()
+    batches = sorted((folder / "out").iterdir())
+    return len(batches), pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read(columns) for b in batches)
+
+
+def iceberg(folder: Path) -> Any:
+    """The catalogue of Iceberg tables in ``folder``."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    catalog = SqlCatalog("chaos", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog.create_namespace_if_not_exists("chaos")
+    return catalog
 
 
 def _late(folder: Path, which: str) -> pa.Array:

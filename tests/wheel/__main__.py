@@ -30,7 +30,7 @@ _INSTALLED = {
     "circuits": ("[emulator]", ("nbclient", "ipykernel", "cocotb==2.1.0")),
     "recipes": ("", ("pandas==3.1.1", "dpkt==1.9.8", "databento-dbn==0.72.0", "pyais==3.3.1", "asammdf==8.8.28",
                      "mcap==1.6.0", "pyubx2==1.4.0", "obspy==1.5.1", "pybigtools==0.3.0", "pyvcd==0.5.1")),
-    "spark": ("[spark,connect]", ("nbclient", "ipykernel")),
+    "spark": ("[spark,connect]", ("nbclient", "ipykernel", "deltalake==1.6.6", "pyiceberg[sql-sqlite]==0.12.0")),
     "sdist": ("", ()),
 }
 #: Notebook → the environment in which its kernel runs.

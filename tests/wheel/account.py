@@ -182,6 +182,7 @@ splitjoin.join = stand_in
     "docs/tables.md": (Run("plain"),),
     "docs/user-aggregates.md": (Run("plain"),),
     **{f"docs/recipes/{name}.md": (Run("recipes"),) for name in RECIPES},
+    "docs/recipes/lakehouse.md": (Run("spark", after="spark.stop()"),),
     "docs/CONTRIBUTING.md": (Run("plain"),),
     "docs/synthesis.md": (Run("plain"),),
 }
