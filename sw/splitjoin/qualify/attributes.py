@@ -14,7 +14,8 @@ __all__ = ["JOINS", "Attribute", "Attributes", "NodeColumns", "attributes_in", "
            "formula_type", "split"]
 
 #: Nodes of joins. Spark's semi and anti joins give the columns of their left input only.
-JOINS = ("BroadcastNestedLoopJoin", "CartesianProduct", "SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin")
+JOINS = ("BroadcastNestedLoopJoin", "CartesianProduct", "SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin",
+         "StreamingSymmetricHashJoin")
 _LEFT_ONLY = re.compile(r"\b(LeftSemi|LeftAnti)\b")
 #: Nodes that give the columns of their input.
 _PASSING = re.compile(

@@ -227,7 +227,9 @@ class _EventPlan:
         self.root = self._node(info)
 
     def _node(self, info: Mapping[str, Any]) -> PlanNode:
-        metrics = {m["name"]: _whole(m["accumulatorId"]) for m in info.get("metrics", []) if m["name"] == ROWS}
+        # A node of streams has two of this name, of which the second is for Python.
+        metrics = {m["name"]: _whole(m["accumulatorId"]) for m in reversed(info.get("metrics", []))
+                   if m["name"] == ROWS}
         text, schema = _short(info.get("simpleString", "")), _short((info.get("metadata") or {}).get("ReadSchema", ""))
         self.size += _NODE + len(text) + len(schema)
         return PlanNode(_short(info.get("nodeName", "")), text, tuple(self._node(c) for c in info.get("children", [])),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -20,6 +21,8 @@ from .printed import null_safe
 
 __all__ = ["FIXED", "PAIRS", "RATE", "Candidate", "qualify"]
 
+Number = TypeVar("Number", int, float)
+
 #: What a batch join in Spark takes a second and core, as bench/spark.py measured it: rows of both inputs and pairs.
 RATE, PAIRS = 440_000.0, 5_600_000.0
 #: Task time that a join takes whatever its size, in seconds: workers begin, and input is sorted and cut.
@@ -28,6 +31,8 @@ FIXED = 1.0
 #: Nodes that compare every row of one side with every row of the other; the others join by equality first, and test
 #: what is left over for every pair of equal keys.
 _LOOPS = ("BroadcastNestedLoopJoin", "CartesianProduct")
+#: Spark's join of two streams.
+_STREAMING = "StreamingSymmetricHashJoin"
 #: Kinds of join as Spark prints them, and the `how` of each.
 _HOW = {"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full",
         "LeftSemi": "semi", "LeftAnti": "anti"}
@@ -42,6 +47,10 @@ _CALLED = re.compile(r"\w+(?=\()")
 #: Attributes that Spark makes of what occurs twice in a condition, and what is added to their numbers for that of the
 #: operand of a cast.
 _SHARED, _OPERAND = "_common_expr_", 10**12
+#: The end of the description of a micro-batch, and numbers of attributes, which each micro-batch has of its own.
+_BATCH, _NUMBER = re.compile(r", batch = \w+\Z"), re.compile(r"#\d+", re.ASCII)
+#: The condition of a streaming join in what Spark prints of it, null for none.
+_FULL = re.compile(r"\bfull = (.*) \], state info ", re.DOTALL)
 _SUBQUERY = re.compile(r"\br\.subquery_\d+\b", re.ASCII)
 
 
@@ -58,7 +67,7 @@ class Candidate:
 
     Attributes:
         application: The application.
-        execution: The number of the query in it, and its description.
+        execution: The number of the query in it, and its description; of a stream, its last micro-batch.
         node: The name of the plan's node.
         condition: The condition in splitjoin's words, or in Spark's where it could not be read.
         takes: True if splitjoin takes it.
@@ -99,7 +108,7 @@ def qualify(paths: Sequence[str | Path], *, rate: float = RATE,
         joins = list(itertools.islice(_joins(app, rate), most + 1))
         if len(joins) > most:
             damaged.append(f"{app.name}: of its joins, the first {most:,} were read")
-        found += joins[:most]
+        found += _of_streams(joins[:most])
     return sorted(found, key=lambda c: -c.seconds), damaged
 
 
@@ -118,6 +127,25 @@ def _joins(app: Application, rate: float) -> Iterator[Candidate]:
             made = plan.candidate(node, rate)
             if made is not None:
                 yield made
+
+
+def _of_streams(joins: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The joins, where those of all micro-batches of a streaming query are one, with the sums of rows and times."""
+    streams = dict[tuple[str, ...], Candidate]()
+    for number, join in enumerate(joins):
+        query = join.execution.partition(": ")[2]
+        of = _BATCH.sub("", query)
+        key = (of, join.node, _NUMBER.sub("", join.condition)) if of != query else (str(number),)
+        if (before := streams.get(key)) is not None:
+            rows = [_sum(a, b) for a, b in zip(before.rows, join.rows, strict=True)]
+            join = replace(join, rows=(rows[0], rows[1], rows[2]), seconds=before.seconds + join.seconds,
+                           predicted=_sum(before.predicted, join.predicted))
+        streams[key] = join
+    yield from streams.values()
+
+
+def _sum(a: Number | None, b: Number | None) -> Number | None:
+    return b if a is None else a if b is None else a + b  # a micro-batch without rows counts none
 
 
 class _PlanReader:
@@ -145,7 +173,8 @@ class _PlanReader:
         predicted = None
         if read is not None and rows[0] is not None and rows[1] is not None:
             predicted = FIXED + (rows[0] + rows[1]) / rate + (rows[2] or 0) / PAIRS
-        return Candidate(self.app.name, f"{self.execution.number}: {self.execution.description}", node.name, condition,
+        of = f"{self.execution.number}: {', '.join(self.execution.description.splitlines())}"
+        return Candidate(self.app.name, of, node.name, condition,
                          read is not None, reason, rows, self.app.seconds.get(node.metrics.get(ROWS, -1), 0.0),
                          predicted, *((read.columns, read.window) if read is not None else ()))
 
@@ -217,7 +246,8 @@ class _PlanReader:
         except PredicateError as error:
             return spoken, f"splitjoin cannot read the condition as Spark prints it: {error}", None
         subqueries = sorted(set(_SUBQUERY.findall(read.text)))
-        reason = f"{how} join; "
+        reason = f"{how} join" + " of two streams, which plain SQL takes by the hint SPLITJOIN" * (
+            node.name == _STREAMING) + "; "
         if subqueries:
             reason += f"compute the scalar subquery first, and write its value in place of {', '.join(subqueries)}; "
         return read.text, reason + ("with this window no pair is lost" if read.window else
@@ -257,6 +287,9 @@ def _condition(node: PlanNode) -> tuple[list[tuple[str, str]], str]:
         keys = list(zip(*lists, strict=False))
     found = _TYPE.search(text)
     rest = text[found.end():] if found else text
+    if node.name == _STREAMING:
+        full = _FULL.search(rest)
+        return keys, "" if full is None or full[1] == "null" else full[1]
     words = [part for part in split(rest) if part and not _FLAG.fullmatch(part)]
     return keys, ", ".join(words)
 

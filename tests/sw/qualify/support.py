@@ -1,6 +1,7 @@
 """Event logs for tests."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ def node(name: str, text: str, *inputs: dict[str, Any], rows: int | None = None)
     return {"nodeName": name, "simpleString": text, "children": list(inputs), "metrics": metrics}
 
 
-def log_of(folder: Path, *plans: dict[str, Any]) -> Path:
-    """A log of an application in ``folder`` that ran ``plans``."""
+def log_of(folder: Path, *plans: dict[str, Any], descriptions: Sequence[str] = ()) -> Path:
+    """A log of an application in ``folder`` that ran ``plans``, with such ``descriptions``."""
     events = [{"Event": "SparkListenerApplicationStart", "App Name": "app", "App ID": "local-1"},
               *({"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": number,
-                 "description": "count", "sparkPlanInfo": plan} for number, plan in enumerate(plans))]
+                 "description": descriptions[number] if descriptions else "count", "sparkPlanInfo": plan}
+                for number, plan in enumerate(plans))]
     path = folder / "log"
     path.write_text("".join(json.dumps(event) + "\n" for event in events))
     return path

@@ -35,6 +35,12 @@ S = pa.table({"sid": ROW, "a": pa.array(ROW * 13 % 100, pa.int32()), "ats": TIME
 BANDS = "abs(r.x - s.a) <= 10 AND r.ts >= s.ats - INTERVAL '10' SECOND AND r.ts <= s.ats + INTERVAL '10' SECOND"
 
 
+#: A join of two streams as Spark 4.3 prints it, without the folder of its state.
+STREAMING = ("StreamingSymmetricHashJoin [k#{k}], [l#{l}], Inner, condition = [ leftOnly = null, rightOnly = null, "
+             "both = {full}, full = {full} ], state info [ checkpoint = <unknown>, runId = 1, opId = 0, ver = 0, "
+             "numPartitions = 1], 0, 0, state cleanup [ left = null, right = null ], 2")
+
+
 @pytest.fixture(scope="module")
 def kinds() -> dict[str, Candidate]:
     """The joins of the queries over R and S, by the descriptions of the queries."""
@@ -233,6 +239,32 @@ def test_equal_keys_that_may_be_null(tmp_path: Path) -> None:
     assert found.condition == "(r.k IS NOT DISTINCT FROM s.l) AND r.x < s.a"
 
 
+def test_micro_batches_of_a_stream_are_one_join(tmp_path: Path) -> None:
+    """Each has attributes of its own; another query, and another run, is another join."""
+    plans, descriptions = [], list[str]()
+    for n, (name, batch) in enumerate([("pairs", 0), ("pairs", 1), ("others", 0), ("others", 1)]):
+        first = 10 * n
+        plans.append(node("StreamingSymmetricHashJoin", STREAMING.format(
+            k=first, l=first + 2, full=f"(x#{first + 1} < a#{first + 3})"),
+            node("Scan", f"Scan [k#{first},x#{first + 1}]", rows=100 + first),
+            node("Scan", f"Scan [l#{first + 2},a#{first + 3}]", rows=101 + first), rows=102 + first))
+        plans[-1]["metrics"].append(plans[-1]["metrics"][0] | {"accumulatorId": 900 + n})
+        descriptions.append(f"{name}\nid = 1\nrunId = 2\nbatch = {batch}")
+    path = log_of(tmp_path, *plans, descriptions=descriptions)
+    with path.open("a") as log:
+        for n in range(3):  # the last micro-batch has no rows
+            updates = [{"ID": 100 + 10 * n + m, "Name": "number of output rows", "Update": rows}
+                       for m, rows in enumerate((5, 7, 3))]
+            log.write(json.dumps({"Event": "SparkListenerTaskEnd", "Stage ID": n, "Task Metrics": {
+                "Executor Run Time": 2000}, "Task Info": {"Partition ID": 0, "Accumulables": updates}}) + "\n")
+    found, damaged = qualify([path])
+    assert not damaged
+    assert [(c.rows, c.seconds) for c in found] == [((10, 14, 6), 4.0), ((5, 7, 3), 2.0)]
+    assert {c.condition for c in found} == {"r.k = s.l AND r.x < s.a"}
+    assert found[0].reason.startswith("inner join of two streams, which plain SQL takes by the hint SPLITJOIN; ")
+    assert found[0].execution == "1: pairs, id = 1, runId = 2, batch = 1"
+
+
 def test_names_with_spaces_and_names_that_occur_twice(tmp_path: Path) -> None:
     found = joined(tmp_path, "CartesianProduct ((my col#1 < a-b#2) AND (a#3 < a#4))", "Scan [my col#1,a#3]",
                    "Scan [a-b#2,a#4]")
@@ -247,6 +279,7 @@ def test_names_with_spaces_and_names_that_occur_twice(tmp_path: Path) -> None:
     ("BroadcastHashJoin [k#1], [k#2], Inner, BuildRight, (x#6 < y#7), false", [("k#1", "k#2")], "(x#6 < y#7)"),
     ("BroadcastHashJoin [k#1], [k#2], Inner, BuildLeft, false", [("k#1", "k#2")], ""),
     ("ShuffledHashJoin [k#1], [k#2], Inner, BuildRight", [("k#1", "k#2")], ""),
+    (STREAMING.format(k=1, l=2, full="null"), [("k#1", "l#2")], ""),
 ])
 def test_what_spark_prints_of_a_join(text: str, keys: list[tuple[str, str]], rest: str) -> None:
     assert _condition(PlanNode(text.split()[0], text, (), {})) == (keys, rest)
