@@ -97,9 +97,9 @@ class Files:
         groups, schema, at = list[_Group](), self.schema, 0
         for path in self.paths:
             file = opened(path)
-            if not file.schema.equals(schema):
+            if not (found := _schema(file)).equals(schema):
                 raise SchemaError(f"all files must have the columns of {self.paths[0]!r}, but {path!r} has "
-                                  f"{', '.join(f'{f.name} {f.type}' for f in file.schema)}")
+                                  f"{', '.join(f'{f.name} {f.type}' for f in found)}")
             for number in range(file.metadata.num_row_groups):
                 rows = file.metadata.row_group(number).num_rows
                 groups.append(_Group(path, number, at, at + rows))
@@ -109,7 +109,7 @@ class Files:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of the files."""
-        schema = opened(self.paths[0]).schema.remove_metadata()
+        schema = _schema(opened(self.paths[0]))
         if self.options.time not in schema.names:
             raise SchemaError(f"{self.paths[0]!r} has no column {self.options.time!r}; its columns are "
                               f"{', '.join(schema.names)}")
@@ -146,6 +146,15 @@ class Files:
             if group.last > row and len(times := self.times(group)) and times[-1] > time:
                 return max(row, group.first + int(np.searchsorted(times, time, side="right")))
         return self.rows
+
+
+def _schema(file: ParquetSource) -> pa.Schema:
+    """The columns of a file, without metadata. INT96 times, which Spark writes by default, are points in time, as
+    Spark reads them; Arrow gives them no zone.
+    """
+    return pa.schema([pa.field(field.name, pa.timestamp(field.type.unit, "UTC"), field.nullable)
+                      if field.name in file.int96 and pa.types.is_timestamp(field.type) else field
+                      for field in file.schema])
 
 
 def event_times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:

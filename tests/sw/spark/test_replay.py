@@ -54,6 +54,17 @@ def test_all_rows_in_bounded_micro_batches_and_none_again(spark: SparkSession, t
     assert run(spark, frame, tmp_path / "checkpoint") == []
 
 
+def test_times_of_int96_are_points_in_time_as_spark_reads_them(tmp_path: Path) -> None:
+    table = pa.table({"ts": pa.array([0, 10**6], pa.timestamp("us")), "other": pa.array([5, None], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    of_spark = reader(tmp_path)
+    assert of_spark._schema.types == [pa.timestamp("us", "UTC")] * 2
+    batch, = of_spark.read(_Rows(0, 2, False))
+    assert batch.column("ts").cast(pa.int64()).to_pylist() == [0, 10**6]
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert reader(tmp_path)._schema.types == [pa.timestamp("us")] * 2  # TIMESTAMP_NTZ
+
+
 def test_rows_come_at_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("splitjoin.spark.replay_source.clock.monotonic", lambda: now)
