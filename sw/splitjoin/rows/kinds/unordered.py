@@ -119,6 +119,8 @@ class UnorderedKindOperator(RowOperator):
         self._ends, self._settled = {"r": r, "s": s}, (settled_r, settled_s)
         for side, numbers in self._waiting.items():
             self._waiting[side] = {name: state[f"{side}_{name}"].copy() for name in numbers}
+            # Older states note a row as given, too, after it was taken back for the tuple's first pair.
+            self._waiting[side]["given"][self._waiting[side]["matched"] == 1] = 0
 
     def _rows(self, pairs: Items) -> RowBatch:
         """The changes since the last batch: rows that are taken back, ``pairs``, and new rows of waiting tuples."""
