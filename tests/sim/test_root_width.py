@@ -78,7 +78,7 @@ def test_a_dma_engine_as_vivado_makes_it_receives_a_packet(monkeypatch):
                             dma=SimpleNamespace(write=lambda *_: None))
     made = []
     monkeypatch.setattr(axi, "Packetizer", lambda width, *, beats=256: made.append(width // 8 * beats))
-    monkeypatch.setattr(axi, "AxiLiteSlave", lambda bits: None)
+    monkeypatch.setattr(axi, "AxiLiteSlave", lambda *bits: None)
     for width in (1, 2, 4):
         config = replace(CONFIG, root_width=width)
         with pytest.raises(InterruptedError):

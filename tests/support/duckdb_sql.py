@@ -29,8 +29,9 @@ from splitjoin.lang.types import (
 
 __all__ = ["duckdb_sql"]
 
-#: Function that gives a time as a whole number of its unit.
-_EPOCH = {"s": "epoch_ms", "ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
+#: Unit → function that gives a time as a whole number, and of what part of the unit. In DuckDB 2.0.1, `epoch_ms` of
+#: times that are all equal ends a join of seconds in an error.
+_EPOCH = {"s": ("epoch_us", 10**6), "ms": ("epoch_us", 1000), "us": ("epoch_us", 1), "ns": ("epoch_ns", 1)}
 #: From here on a float64 is nearer to infinity than to the largest float32.
 _BEYOND = "CAST('3.4028235677973366e38' AS DOUBLE)"
 
@@ -200,8 +201,9 @@ def _column(e: ir.Col) -> str:
             raise UnsupportedError(f"{e} must be of microseconds or more, of which DuckDB makes its own type, but is "
                                    f"{t}")
         case Timestamp() | Duration():
-            whole = f"CAST({_EPOCH[t.unit]}({name}) AS HUGEINT)"
-            return f"({whole} // 1000)" if t.unit == "s" else whole
+            function, parts = _EPOCH[t.unit]
+            whole = f"CAST({function}({name}) AS HUGEINT)"
+            return whole if parts == 1 else f"({whole} // {parts})"
     return f"CAST({name} AS HUGEINT)" if isinstance(t, Int) else name
 
 
