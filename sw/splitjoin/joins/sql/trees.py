@@ -90,6 +90,15 @@ class _Parser(WholeIntervals, DuckDBParser):
         join.set("method", "ASOF")
         join.set("on", exp.and_(on, exp.GTE(this=of.copy(), expression=since), copy=False))
 
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        made = super()._parse_table(*args, **kwargs)
+        unread = [value for name, value in made.args.items() if value and name not in _READ] if isinstance(
+            made, exp.Table) and not isinstance(made.this, exp.Func) else []
+        if unread:
+            self.raise_error("what stands at this table is not supported, as AT, BEFORE, ONLY and WITH are not; leave "
+                             "it out, and give the rows that it means as a table")
+        return made
+
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         nearest = self._curr.text.upper() == "NEAREST" and self._next.text.upper() == "BY"
         return None if nearest else super()._parse_table_alias(*args, **kwargs)
@@ -98,6 +107,9 @@ class _Parser(WholeIntervals, DuckDBParser):
         before = self._prev.text.upper() == "NEAREST" and self._curr.text.upper() == "BY"
         return exp.Literal.number(1) if before else super()._parse_number()
 
+
+#: The parts of a table in FROM that are read; `_VERSIONS` are the joins'.
+_READ = {"this", "db", "catalog", "alias", "laterals", "joins", "pivots", "sample", "version", "rows_from"}
 
 _VERSIONS = ("FOR SYSTEM_TIME AS OF stands behind a table that is joined by JOIN or LEFT JOIN with ON, and names the "
              "time column of a table before it, which the versions have under the same name, such as JOIN s FOR "

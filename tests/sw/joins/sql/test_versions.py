@@ -77,3 +77,17 @@ def test_other_versions_are_refused(text: str) -> None:
     r, s = _tables([], [])
     with pytest.raises(StatementError, match="FOR SYSTEM_TIME AS OF stands behind a table"):
         splitjoin.sql(f"SELECT r.k {text}", r=r, s=s)
+
+
+@pytest.mark.parametrize("text", [
+    "FROM r JOIN s AT (TIMESTAMP => 5) ON r.k = s.k", "FROM r AT (VERSION => 5) JOIN s ON r.k = s.k",
+    "FROM r JOIN s BEFORE (TIMESTAMP => 5) ON r.k = s.k", "FROM r JOIN s WITH ORDINALITY ON r.k = s.k",
+    "FROM r JOIN ONLY s ON r.k = s.k", "FROM r JOIN s WITH (NOLOCK) ON r.k = s.k",
+    "FROM r JOIN s CHANGES (INFORMATION => DEFAULT) AT (TIMESTAMP => 5) ON r.k = s.k",
+    "FROM (SELECT * FROM r AT (VERSION => 5)) r JOIN s ON r.k = s.k"])
+@pytest.mark.parametrize("streams", [False, True])
+def test_what_no_table_has_here_is_refused(text: str, streams: bool) -> None:
+    r, s = _tables([], [])
+    tables = {"r": r.schema, "s": s.schema} if streams else {"r": r, "s": s}
+    with pytest.raises(StatementError, match="what stands at this table is not supported, as AT"):
+        splitjoin.sql(f"SELECT r.k {text}", **tables)
