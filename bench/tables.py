@@ -18,31 +18,34 @@ DOCS = BENCH.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 FIGURES = DOCS / "figures"
 _BEGIN, _END = "<!-- table: python -m bench.tables -->\n", "<!-- end of the table -->\n"
-#: Page → results file, metrics, the columns of configuration that its table shows, by their headings, and what all of
-#: its rows have in their configuration.
-TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = {
-    "synthesis.md": ("circuits", {"ecp5_lut4_per_comparison": "LUT4 a comparison", "ecp5_ff_per_comparison":
+#: Of each table its page, results file, metrics, the columns of configuration that it shows, by their headings, and
+#: what all of its rows have in their configuration.
+TOPICS: tuple[tuple[str, str, dict[str, str], dict[str, str], dict[str, Any]], ...] = (
+    ("synthesis.md", "circuits", {"ecp5_lut4_per_comparison": "LUT4 a comparison", "ecp5_ff_per_comparison":
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
-    "circuits.md": ("formulas", {"answer": "pairs of the answer", "other_pairs": "other pairs that leave",
+    ("circuits.md", "circuits", {"ordered_cycles_per_tuple": "cycles a tuple"},
+     {"on": "condition", "window": "window", "core": "core", "matches a tuple": "matches a tuple", "lut4": "LUT4",
+      "block_ram": "block RAMs"}, {}),
+    ("circuits.md", "formulas", {"answer": "pairs of the answer", "other_pairs": "other pairs that leave",
                                  "cycles": "cycles a tuple", "ratio": "beside an interval test"},
                     {"condition": "condition", "core": "core"}, {}),
-    "cost.md": ("fold_units", {"ecp5_lut4": "LUT4 (predicted)", "stages": "stages at 100 MHz"},
+    ("cost.md", "fold_units", {"ecp5_lut4": "LUT4 (predicted)", "stages": "stages at 100 MHz"},
                 {"aggregate": "aggregate", "program": "unit"}, {"shown": True}),
-    "hls.md": ("hls", {"ecp5_lut4": "LUT4 (predicted)", "ecp5_lut4_by_hand": "LUT4 by hand",
+    ("hls.md", "hls", {"ecp5_lut4": "LUT4 (predicted)", "ecp5_lut4_by_hand": "LUT4 by hand",
                        "ecp5_ff": "flip-flops (predicted)", "ecp5_ff_by_hand": "flip-flops by hand",
                        "ecp5_dsp": "multipliers", "ecp5_dsp_by_hand": "multipliers by hand"}, {"kernel": "kernel"}, {}),
-    "external-windows.md": ("memory", {"memory_cycles": "cycles a tuple (by the formula)"},
+    ("external-windows.md", "memory", {"memory_cycles": "cycles a tuple (by the formula)"},
                   {"window": "window", "memory": "memory", "latency": "L", "interval": "I", "contexts": "K",
                    "candidates": "candidates"}, {}),
-    "install.md": ("pythons", {f"pythons_{suite}": title for suite, title in pythons.TITLES.items()},
+    ("install.md", "pythons", {f"pythons_{suite}": title for suite, title in pythons.TITLES.items()},
                    {"python": "Python", "pandas": "pandas", "numpy": "NumPy", "pyarrow": "pyarrow", "polars": "Polars",
                     "duckdb": "DuckDB"}, {}),
-    "shared-streams.md": ("shared", {"push_seconds": "pushes, s", "poll_seconds": "polls, s",
+    ("shared-streams.md", "shared", {"push_seconds": "pushes, s", "poll_seconds": "polls, s",
                                      "common_poll_seconds": "polls of a common join, s",
                                      "sessions_seconds": "as many sessions, s", "kept_bytes": "kept bytes",
                                      "common_kept_bytes": "of a common join"}, {"queries": "queries"}, {}),
-}
+)
 
 
 def results() -> dict[str, dict[str, Any]]:
@@ -79,8 +82,8 @@ def shown(value: float) -> float:
 
 def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
     """The pages of `TOPICS` with their tables: a row for each configuration, a column for each metric."""
-    texts = {}
-    for page, (name, metrics, columns, common) in TOPICS.items():
+    tables: dict[str, list[str]] = {}
+    for name_of_page, name, metrics, columns, common in TOPICS:
         cells: dict[tuple[str, ...], dict[str, str]] = {}
         for metric in metrics:
             for row in charts.pick(files, name, metric, **common):
@@ -89,7 +92,8 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
                     cell(shown(row["value"])) + (f" ({cell(predicted)})" if predicted is not None else ""))
         lines = [[*columns.values(), *metrics.values()], ["---"] * (len(columns) + len(metrics)),
                  *([*key, *(values.get(metric, "–") for metric in metrics)] for key, values in cells.items())]
-        texts[DOCS / page] = between(DOCS / page, "".join("| " + " | ".join(line) + " |\n" for line in lines))
+        tables.setdefault(name_of_page, []).append("".join("| " + " | ".join(line) + " |\n" for line in lines))
+    texts = {DOCS / of: between(DOCS / of, *found) for of, found in tables.items()}
     if "evaluation" in files:
         page = DOCS / "architectures.md"
         texts[page] = between(page, evaluation_pages.threads(files), evaluation_pages.section(files),

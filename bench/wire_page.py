@@ -57,10 +57,12 @@ _FURTHER = (
      "stored: it is on the link once"),
     ("`limitJ`", "sum tests whose limit a column gives", "the sum of the axes, and of the stored tuple's added key if "
      "it has one, must be less"),
-    ("`cellN`", "cores of kind `bucket` ([with an index](circuits.md#with-an-index))", "the cell of the tuple's key of "
-     "test N of the index: any numbers that never decrease as keys grow, modulo the field's width"),
-    ("`firstN`, `spanN`", "the same", "the first cell of the interval that the tuple probes with; the interval ends "
-     "in it (0), in the next one (1), further (2), or is empty (3)"),
+    ("`cellN`", "cores of kind `bucket` and `ordered` ([with an index](circuits.md#with-an-index))", "the cell of the "
+     "tuple's key of test N of the index: any numbers that never decrease as keys grow, modulo the field's width"),
+    ("`firstN`, `spanN`", "cores of kind `bucket`", "the first cell of the interval that the tuple probes with; the "
+     "interval ends in it (0), in the next one (1), further (2), or is empty (3)"),
+    ("`first0`, `cells0`", "cores of kind `ordered`", "the first cell that the tuple looks up, and the number of those "
+     "that it looks up from there on, modulo the number of all: 0 to all"),
     ("`valueN`", "S, where states leave ([states](#states))", "a value to be folded, modulo 2^bits"),
     ("`presentN`", "S, where states leave", "1 if value N is not NULL"),
     ("`wrongN`", "S, where states leave", "1 if value N is outside the width that the aggregate's class states"),

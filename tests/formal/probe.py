@@ -25,7 +25,7 @@ from .network import sound_queue
 from .progress import falls
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
+__all__ = ["PROOFS", "few"]
 
 #: Passes whose batches may wait, in these proofs.
 _PASSES = 2
@@ -36,7 +36,7 @@ _MOVES = "while there is room, each cycle brings a pass nearer to its next read,
 
 
 @contextmanager
-def _few() -> Iterator[None]:
+def few() -> Iterator[None]:
     with (patch("splitjoin.circuit.geometry.PASSES", _PASSES), patch("splitjoin.circuit.geometry.STORES", 2),
           patch("splitjoin.circuit.geometry.PROBE_GROUP", _GROUP)):
         yield
@@ -65,7 +65,7 @@ def _outcomes(h: Harness, tokens: list[Any]) -> Value:
     return dut.scanning + sum(token[1] for token in tokens)
 
 
-@_few()
+@few()
 def scanner(*, tables: bool = False) -> Harness:
     # Two groups of tables; passes so long that batches of both come together meanwhile.
     config = _config(core="scan", capacity=4, probes=_GROUP + 1, widths=(0,), tables=True) if tables else _config(
@@ -141,7 +141,7 @@ def _written(h: Harness, probes: int) -> None:
         ~done | (age > 4), ~turns | (age > 5), waiting | (age > 6), ~swap | (age > 7)).all())
 
 
-@_few()
+@few()
 def prober(core: str) -> Harness:
     config = _config(core=core, index=(0,))
     dut = Prober(config, "s", CellBuckets() if core == "bucket" else HashBuckets())

@@ -19,6 +19,7 @@ from . import (
     network,
     ordered,
     probe,
+    ranges,
     results,
     sorting,
     states,
@@ -32,9 +33,9 @@ from .proofs import Proof
 __all__ = ["ALL", "listed", "table"]
 
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
-                          *matcher.PROOFS, *probe.PROOFS, *results.PROOFS, *sorting.PROOFS, *express.PROOFS,
-                          *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS, *ordered.PROOFS,
-                          *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS)
+                          *matcher.PROOFS, *probe.PROOFS, *ranges.PROOFS, *results.PROOFS, *sorting.PROOFS,
+                          *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS,
+                          *ordered.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS)
 
 
 def _duration(proof: Proof) -> str:

@@ -13,7 +13,7 @@ from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import conforms
-from ..support.sampling import examples
+from ..support.sampling import at_length, examples
 from ..support.scenarios import SCENARIOS, Scenario
 from .test_conformance import ORDERS, STALLS
 from .test_random import check, joins
@@ -25,17 +25,22 @@ BANDS = ("band-rows-64", "equal-range-0", "band-range", "band-range-different", 
          "float-band", "string-not-equal", "date-and-timestamp", "int64-band", "burst", "clocks", "empty-s", "short-r",
          "band-rows-17", "band-rows-1", "band-rows-3", "empty-r", "empty-both")
 
+#: Those in which every result satisfies a comparison.
+RANGES = ("rows-and-range-different", "less-than", "not", "one-sided", "scaled", "float-greater", "string-literal",
+          "int64-extremes", "ties", "single-pair", "zero-matches")
 
-def test_scenarios_on_sim() -> None:
+
+@pytest.mark.parametrize("core", ["bucket", "ordered"])
+def test_scenarios_on_sim(core: str) -> None:
     """One circuit, compiled once, in all windows and orders."""
     for name in ("band-range", "band-rows-and-range", "band-range-different"):
         for seed, order in enumerate(ORDERS):
-            conforms(SimDevice(cores=2, capacity=64, core="bucket", seed=seed, **STALLS), NAMED[name], order)
+            conforms(SimDevice(cores=2, capacity=64, core=core, seed=seed, **STALLS), NAMED[name], order)
 
 
-@pytest.mark.parametrize("core", ["hash", "bucket"])
+@pytest.mark.parametrize("core", ["hash", "bucket", "ordered"])
 def test_every_other_scenario_is_refused(core: str) -> None:
-    fit = EQUAL if core == "hash" else (*EQUAL, *BANDS)
+    fit = {"hash": EQUAL, "bucket": (*EQUAL, *BANDS), "ordered": (*EQUAL, *BANDS, *RANGES)}[core]
     for scenario in SCENARIOS:
         device = PysimDevice(cores=1, capacity=64, core=core)
         if scenario.name in fit:
@@ -46,7 +51,8 @@ def test_every_other_scenario_is_refused(core: str) -> None:
 
 
 @pytest.mark.parametrize(("core", "on", "circuit"), [("hash", "r.x = s.a", (2, 8, 2, 2, 1, 1)),
-                                                     ("bucket", "abs(r.x - s.a) <= 2", (3, 4, 2, 2, 1, 1))])
+                                                     ("bucket", "abs(r.x - s.a) <= 2", (3, 4, 2, 2, 1, 1)),
+                                                     ("ordered", "r.x < s.a", (3, 8, 2, 2, 1, 1))])
 def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
     @given(joins(circuit, timed=True, max_rows=100 + 10 * circuit[1]))
     @settings(max_examples=examples(40))
@@ -54,6 +60,13 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
         check(circuit, SimDevice, replace(join, on=on), core=core)
 
     same_answer()
+
+
+@pytest.mark.parametrize("name", ["float-greater", *map(at_length, RANGES)])
+def test_an_ordered_core_of_any_comparison(name: str) -> None:
+    for order in ("total", "inner(3)"):
+        conforms(PysimDevice(cores=2, capacity=64, core="ordered", stall_in=0.2, stall_out=0.2, seed=3), NAMED[name],
+                 order)
 
 
 def compared(scenario: Scenario, core: str) -> tuple[int, int]:
@@ -66,7 +79,8 @@ def compared(scenario: Scenario, core: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("core", "name", "share"),
-                         [("hash", "string-equal", 0.5), ("bucket", "band-rows-17", 0.6)])
+                         [("hash", "string-equal", 0.5), ("bucket", "band-rows-17", 0.6),
+                          ("ordered", "band-rows-17", 0.6)])
 def test_candidates_are_compared_only(core: str, name: str, share: float) -> None:
     """The share of tuples compared: one of six words with a hash; of 21 by 21 values, one or two cells of 4 by one or
     two of 10 with buckets.

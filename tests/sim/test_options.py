@@ -45,7 +45,7 @@ def test_an_index_has_one_lane_and_one_probe(device: Any, core: str, name: str, 
 
 
 @pytest.mark.parametrize(("core", "index", "must"), [
-    ("auto", (), "core must be scan, hash or bucket, not 'auto'"),
+    ("auto", (), "core must be scan, hash, bucket or ordered, not 'auto'"),
     ("scan", (0,), "index of core scan must be empty, not (0,)"),
     ("hash", (), "index of core hash must be one or more of the tests, not ()"),
     ("hash", (0, 0), "index of core hash must be one or more of the tests, not (0, 0)"),

@@ -54,7 +54,8 @@ def windows(config: Configuration) -> st.SearchStrategy[Window]:
 
 def indexed(*, time: bool | None = None) -> st.SearchStrategy[Configuration]:
     """The same with an index, of every kind."""
-    index = st.sampled_from([("hash", (0,)), ("hash", (1, 0)), ("bucket", (1,)), ("bucket", (0, 1))])
+    index = st.sampled_from([("hash", (0,)), ("hash", (1, 0)), ("bucket", (1,)), ("bucket", (0, 1)),
+                             ("ordered", (0,)), ("ordered", (1,))])
     return st.builds(lambda config, index: replace(config, lanes=1, probes=1, tree=("and", 0, 1), core=index[0],
                                                    index=index[1]), configurations(time=time), index)
 

@@ -12,7 +12,8 @@ from itertools import product
 from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["CORE_MODELS", "BucketModel", "CoreModel", "HashModel", "IndexModel", "cell_of"]
+__all__ = ["CORE_MODELS", "BucketModel", "CoreModel", "HashModel", "IndexModel", "OrderedModel",
+           "cell_of"]
 
 Intervals = Sequence[tuple[int, int]]
 
@@ -101,10 +102,28 @@ class BucketModel(IndexModel):
         return fields
 
 
+class OrderedModel(BucketModel):
+    """Kind ``ordered``: the cells from one end of an interval to the other, or all."""
+
+    def candidates(self, config: Configuration, side: str, bounds: Intervals) -> Callable[[Sequence[int]], bool]:
+        j, = config.index
+        slot, buckets = config.tests[j]["rs".index(side)], config.buckets
+        low, high = map(self.cell, bounds[j])
+        return lambda keys: bounds[j][0] <= bounds[j][1] and (self.cell(keys[slot]) - low) % buckets <= high - low
+
+    def fields(self, config: Configuration, stream: int, keys: Sequence[int], bounds: Intervals) -> dict[str, int]:
+        j, = config.index
+        low, high = bounds[j]
+        first, cells = self.cell(low), 0 if low > high else min(self.cell(high) - self.cell(low) + 1, config.buckets)
+        return {"cell0": self.cell(keys[config.tests[j][stream]]) % config.buckets, "first0": first % config.buckets,
+                "cells0": cells}
+
+
 def cell_of(key: int) -> int:
     """The cell of ``key`` in the benches, for core kind ``bucket``: three neighbouring keys each."""
     return key // 3
 
 
 #: Name of the kind → its model.
-CORE_MODELS: dict[str, CoreModel] = {"scan": CoreModel(), "hash": HashModel(), "bucket": BucketModel()}
+CORE_MODELS: dict[str, CoreModel] = {"scan": CoreModel(), "hash": HashModel(), "bucket": BucketModel(),
+                                     "ordered": OrderedModel()}

@@ -14,19 +14,21 @@ from ..layouts import struct
 from ..memory.chaser import Chaser
 from ..memory.port import RoundRobin
 from ..memory.store_unit import StoreUnit
+from .bitmap import BitmapEmitter
 from .buckets import Buckets, CellBuckets, HashBuckets
 from .emitter import Emitter
 from .index import Index
 from .interfaces import LookupSignature, interface
 from .listing import ListEmitter
 from .prober import Prober
+from .range_prober import RangeProber
 from .scanner import Scanner
 from .sorter import SortingEmitter
 from .stack import StackEmitter
 from .storage import Storage
 
-__all__ = ["CORE_COMPONENTS", "CoreComponents", "IndexComponents", "MemoryComponents", "ScanComponents",
-           "components"]
+__all__ = ["CORE_COMPONENTS", "CoreComponents", "IndexComponents", "MemoryComponents", "OrderedComponents",
+           "ScanComponents", "components"]
 
 
 class CoreComponents(ABC):
@@ -83,7 +85,7 @@ class IndexComponents(CoreComponents):
     def processing(self, config: Configuration, side: str) -> Any:
         return Prober(config, side, self.buckets)
 
-    def emitter(self, config: Configuration, latency: int) -> StackEmitter:
+    def emitter(self, config: Configuration, latency: int) -> Emitter:
         return StackEmitter(config, latency=latency)
 
     def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
@@ -97,6 +99,16 @@ class IndexComponents(CoreComponents):
             index.store.eq(storage.stored), index.position.eq(storage.written), storage.hold.eq(index.hold),
             index.row.eq(processing.rows[0]),
         ]
+
+
+class OrderedComponents(IndexComponents):
+    """An `Index`, a `RangeProber` and a `BitmapEmitter`, for a kind whose probes reach any number of cells."""
+
+    def processing(self, config: Configuration, side: str) -> Any:
+        return RangeProber(config, side)
+
+    def emitter(self, config: Configuration, latency: int) -> Emitter:
+        return BitmapEmitter(config, latency=latency)
 
 
 class MemoryComponents(IndexComponents):
@@ -140,4 +152,5 @@ def components(config: Configuration) -> CoreComponents:
 #: Name of the kind → its components.
 CORE_COMPONENTS: dict[str, CoreComponents] = {
     "scan": ScanComponents(), "hash": IndexComponents(HashBuckets()), "bucket": IndexComponents(CellBuckets()),
+    "ordered": OrderedComponents(CellBuckets()),
 }

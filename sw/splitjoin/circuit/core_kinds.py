@@ -18,32 +18,21 @@ import numpy.typing as npt
 from splitjoin.base.errors import UnsupportedError, check
 from splitjoin.lang.schema import other_side
 from splitjoin.plan.encoding import TupleCodes
-from splitjoin.plan.keys import Codes, FloatKey, Key, float_values
+from splitjoin.plan.keys import Codes, FloatKey, Key
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.plan import Plan, leading_tests
 from splitjoin.plan.relations import FloatBand, FloatOrder, Product, Relation, TextOrder, WideRelation
 
-__all__ = ["KINDS", "POLYNOMIALS", "WIDEST", "Bucket", "BucketGrid", "CoreKind", "Fields", "Hash", "IndexCoder",
-           "IndexKind", "Parameters", "Scan", "Span", "bands", "kind_names", "points", "with_other_keys"]
+from .index_coders import SAMPLE, IndexCoder, OrderedCells, key_cells, key_values, range_tests
+
+__all__ = ["KINDS", "POLYNOMIALS", "WIDEST", "Bucket", "BucketGrid", "CoreKind", "Fields", "Hash",
+           "IndexKind", "Ordered", "Parameters", "Scan", "Span", "bands", "kind_names", "points", "with_other_keys"]
 
 #: Bit fields of a record: name and width of each.
 Fields = tuple[tuple[str, int], ...]
 #: The parameters of a circuit, or a whole configuration. They are declared with the names of the kinds, so that this
 #: module can import the classes of neither.
 Parameters = Any
-
-
-class IndexCoder:
-    """Computes the index fields of records. This one is for kinds that have no such fields."""
-
-    def learn(self, codes: Mapping[str, TupleCodes]) -> None:
-        """Choose, from the first tuples of both streams, the parameters that stay fixed for the session."""
-
-    def fields(self, side: str, codes: TupleCodes) -> dict[str, Codes | int]:
-        """The values of the fields `CoreKind.stored_fields` and `CoreKind.probe_fields` of tuples of stream ``side``,
-        each (n,).
-        """
-        return {}
 
 
 class CoreKind(ABC):
@@ -210,14 +199,10 @@ class Hash(IndexKind):
 
 #: Most tests of a bucket index: each further test doubles the buckets that a probe reaches.
 _TESTS = 2
-#: Number of probes from which the cell width is learnt.
-_SAMPLE = 1 << 13
 #: One probe in so many may reach more than two cells, and read the whole sub-window.
 _RARE = 64
 #: Widest cell as a multiple of the interval. In wider cells a few more probes would reach a single cell, but not many.
 WIDEST = 4.0
-#: Limit of the cell numbers of float keys: up to here, every whole number is a float too.
-_FAR = 2.0**53
 
 
 class Span(IntEnum):
@@ -333,19 +318,13 @@ class BucketGrid(IndexCoder):
     def _cell(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.int64]:
         """Cells of stream ``side``'s keys, modulo 2^64; monotone in the codes."""
         assert self._widths is not None
-        key, width = self._keys[side][n], self._widths[side][n]
-        if not isinstance(key, FloatKey):
-            return (codes // np.uint64(min(width, 2.0**63))).astype(np.int64)
-        values = self._values(side, n, codes)
-        values = np.where(np.isnan(values), -np.inf if key.nan_low else np.inf, values)
-        with np.errstate(over="ignore"):
-            return np.floor(np.clip(values / width, -_FAR, _FAR)).astype(np.int64)
+        return key_cells(self._keys[side][n], self._widths[side][n], codes)
 
     def _wider(self, side: str, n: int, width: float, codes: Codes) -> float:
         """The factor by which cells of ``side`` can be widened before its tuples ``codes`` leave buckets empty."""
         # Only as many tuples as a window holds: keys may drift, and a window's keys span less than those of all tuples.
-        codes = codes[:min(_SAMPLE, self._config.window_capacity)]
-        values = self._values(side, n, codes)
+        codes = codes[:min(SAMPLE, self._config.window_capacity)]
+        values = key_values(self._keys[side][n], codes)
         values = values[np.isfinite(values) & (codes > 0)]
         if not len(values):
             return 1
@@ -353,24 +332,18 @@ class BucketGrid(IndexCoder):
         cells = (high - low) / 0.9 / width
         return float(np.clip(cells / 2**self._bits[n], 1, WIDEST))
 
-    def _values(self, side: str, n: int, codes: Codes) -> npt.NDArray[np.float64]:
-        """Codes of ``side``'s keys as numbers, rounded to floats."""
-        key = self._keys[side][n]
-        values = float_values(codes, key.bits, key.nan_low) if isinstance(key, FloatKey) else codes
-        return values.astype(np.float64)
-
     def _reach(self, side: str, n: int, probes: TupleCodes) -> float:
         """The length, in keys of ``side``, that the intervals of all but rare ``probes`` stay within; 0 if all are
         points or empty.
         """
         key, test = self._keys[side][n], self._config.index[n]
-        low, high = probes.lows[test][:_SAMPLE], probes.highs[test][:_SAMPLE]
+        low, high = probes.lows[test][:SAMPLE], probes.highs[test][:SAMPLE]
         low, high = low[low <= high], high[low <= high]
         if not len(low):
             return 0
         reach = (high - low).astype(np.float64)
         if isinstance(key, FloatKey):
-            ends = [self._values(side, n, codes) for codes in (low, high)]
+            ends = [key_values(key, codes) for codes in (low, high)]
             with np.errstate(invalid="ignore"):  # an interval with infinite ends
                 length = ends[1] - ends[0]
             reach = np.where(low == high, 0, np.where(np.isfinite(length), length, np.inf))
@@ -379,11 +352,53 @@ class BucketGrid(IndexCoder):
         return chosen if np.isfinite(chosen) else 0
 
 
+class Ordered(IndexKind):
+    """A core with an index on any tests between a key of one stream and keys of the other: a probe reads all cells
+    from one end of its interval to the other.
+
+    A record holds the cell of the tuple's place, modulo the number of buckets, and for the probe the first cell and the
+    number of cells that it reaches, 0 to all (`splitjoin.circuit.index_coders.OrderedCells`).
+    """
+
+    name = "ordered"
+    index_must = "one of the tests"
+
+    def index_sizes(self, tests: int) -> range:
+        return range(1, 2)
+
+    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
+        found = leading_tests(plan)
+        if not found:
+            raise UnsupportedError("core ordered needs a comparison between the streams that holds for every result, "
+                                   "such as r.x < s.a, and this condition has none; use core='scan'")
+        best = None if plan.main is None else plan.main.test
+        return (max(found, key=lambda j: len(range_tests(plan, j)[1])) if best is None else best,)
+
+    def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
+        return (main,)
+
+    def lookups(self, config: Parameters) -> int:
+        return int(config.buckets)
+
+    def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
+        return _cell_bits(config)
+
+    def stored_fields(self, config: Parameters, side: str) -> Fields:
+        return (("cell0", _cell_bits(config)[0]),)
+
+    def probe_fields(self, config: Parameters, side: str) -> Fields:
+        bits, = _cell_bits(config)
+        return (("first0", bits), ("cells0", bits + 1))
+
+    def index_coder(self, plan: Plan, config: Parameters) -> OrderedCells:
+        return OrderedCells(plan, config.index[0], _cell_bits(config)[0], config.window_capacity)
+
+
 #: Name → kind, in the order in which they are listed and tried.
-KINDS: dict[str, CoreKind] = {kind.name: kind for kind in (Scan(), Hash(), Bucket())}
+KINDS: dict[str, CoreKind] = {kind.name: kind for kind in (Scan(), Hash(), Bucket(), Ordered())}
 
 
 def kind_names() -> str:
-    """The names of all kinds, as words: "scan, hash or bucket"."""
+    """The names of all kinds, as words: "scan, hash, bucket or ordered"."""
     *first, last = KINDS
     return f"{', '.join(first)} or {last}"

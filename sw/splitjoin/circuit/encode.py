@@ -17,8 +17,8 @@ from splitjoin.lang.schema import other_side
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Codes
 
-from .core_kinds import IndexCoder
 from .folding import FoldChoice, payload_fields
+from .index_coders import IndexCoder
 from .plan import CircuitPlan, SumTest
 from .sums import AxisRelation, SumRelation
 from .wire import NO_ITEM, WORD_BITS, Configuration, Op, Record
@@ -150,6 +150,13 @@ class Encoder:
 
     def encode(self, arrivals: Arrivals) -> Words:
         """One record per arrival, in order: uint32 (n, words)."""
+        parts, rest = list[Words](), arrivals if len(arrivals) else None
+        while rest is not None:
+            first, rest = rest.split(self._index_coder.most)
+            parts.append(self._encode(first))
+        return np.concatenate(parts) if parts else np.zeros((0, self._config.input_record.words), np.uint32)
+
+    def _encode(self, arrivals: Arrivals) -> Words:
         config = self._config
         body_at = config.input_record.offsets()["body"][0]
         out = np.zeros((len(arrivals), config.input_record.words), np.uint32)

@@ -17,12 +17,12 @@ from .wire import ROW_BITS, Configuration, Record
 
 __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PASS_HITS", "PROBE_GROUP",
            "QUOTA", "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
-           "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
-           "in_flight", "levels", "links", "list_depth", "log_depth", "order_bits", "outcome_latency", "position_bits",
-           "probe_groups", "probes_inside",
-           "queued_body", "register_tree_depth", "register_tree_size", "repeats", "ring_rows", "root_ways",
-           "sequence_depth", "sort_quota", "split", "stack_depth", "state_fifo_depth",
-           "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits", "window_rows"]
+           "TABLE_WRITE_CYCLES", "amount_bits", "bitmap_bits", "comparisons", "credit_fifo_depth", "distance_bits",
+           "group_bits", "in_flight", "levels", "links", "list_depth", "log_depth", "order_bits", "outcome_latency",
+           "position_bits", "probe_groups", "probes_inside", "queued_body", "register_tree_depth", "register_tree_size",
+           "repeats", "ring_rows", "root_ways", "sequence_depth", "sort_quota", "split", "stack_depth",
+           "state_fifo_depth", "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits",
+           "window_rows"]
 
 # Trees and links.
 
@@ -349,6 +349,14 @@ def stack_depth(config: Configuration, latency: int) -> int:
     """
     matches = config.capacity if config.memory == "bram" else min(config.capacity, PASS_HITS)
     return _listed(matches + finds_under_way(latency) + 4)
+
+
+def bitmap_bits(config: Configuration) -> tuple[int, int]:
+    """Of a bitmap over the tuples of a sub-window the bits of a place in a word, and of a word's number: of equal
+    length, as there are flags of words and bits of a word to choose from.
+    """
+    bits = max(2, (config.capacity - 1).bit_length())
+    return bits - bits // 2, bits // 2
 
 
 def repeats(config: Configuration) -> bool:

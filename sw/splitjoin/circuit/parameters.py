@@ -124,8 +124,9 @@ class BuildParameters:
         lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; of index cores 1.
         probes: Probes that a region compares each of them with (B), 1 to 16; of index cores 1.
         core: The way in which a region finds the matches of a probe: ``scan`` reads the sub-window; ``hash`` and
-            ``bucket`` look up tuples whose keys share a bucket with the probe's bounds; ``auto`` chooses by the
-            condition and the sub-window's size (`splitjoin.circuit.core_choice`).
+            ``bucket`` look up tuples whose keys share a bucket with the probe's bounds; ``ordered`` looks up all cells
+            between the bounds; ``auto`` chooses by the condition and the sub-window's size
+            (`splitjoin.circuit.core_choice`).
         queue: Records that can wait ahead of a region, in block RAM, a power of two from 16 to 512; 0 for none. With a
             queue the regions of a core need not keep in step, so streams may arrive in any order at full speed.
         region_counters: True if every region of every core has counters of its own
@@ -253,8 +254,8 @@ class BuildParameters:
             return
         name = f"with memory {self.memory}"
         check(f"architecture {name}", self.architecture, self.architecture == "splitjoin", "splitjoin")
-        check(f"core {name}", self.core, self.core != "scan", "hash or bucket, as a scan would read the whole window "
-              "for each probe; give memory='bram' to scan")
+        check(f"core {name}", self.core, self.core not in ("scan", "ordered"), "hash or bucket, as a scan would read "
+              "the whole window for each probe, and an interval much of it; give memory='bram'")
         check(f"cores {name}", self.cores, self.cores == 1, "1, as every probe would visit every core")
         check(f"capacity {name}", self.capacity, self.capacity is None or self.capacity >= 64, "64 or more")
         for option, value in (("fault_timeout", 0), ("sources", 1), ("root_width", 1)):

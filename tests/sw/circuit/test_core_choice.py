@@ -60,7 +60,7 @@ def test_a_scan_where_it_is_asked_for_or_an_index_does_not_pay(options: dict[str
 
 @pytest.mark.parametrize(("core", "on", "kind"), [
     ("bucket", "r.x = s.a", ("bucket", 1)), ("hash", "r.x = s.a AND abs(r.y - s.b) <= 1", ("hash", 1)),
-    ("bucket", "r.x = s.a AND abs(r.y - s.b) <= 1", ("bucket", 2))])
+    ("bucket", "r.x = s.a AND abs(r.y - s.b) <= 1", ("bucket", 2)), ("ordered", "r.x < s.a", ("ordered", 1))])
 def test_the_kind_that_is_asked_for(core: str, on: str, kind: tuple[str, int]) -> None:
     assert chosen(on, core=core, cores=64) == kind
 
@@ -69,14 +69,15 @@ def test_the_kind_that_is_asked_for(core: str, on: str, kind: tuple[str, int]) -
     ("hash", "abs(r.x - s.a) <= 10", "core hash needs an equality .* use core='bucket'"),
     ("hash", "r.x < s.a", "core hash needs an equality .* use core='scan'"),
     ("bucket", "r.x < s.a", "core bucket needs a test that holds for every result .* use core='scan'"),
-    ("bucket", "r.x = s.a OR abs(r.y - s.b) <= 1", "core bucket needs a test")])
+    ("bucket", "r.x = s.a OR abs(r.y - s.b) <= 1", "core bucket needs a test"),
+    ("ordered", "r.x < s.a OR r.y < s.b", "core ordered needs a comparison .* use core='scan'")])
 def test_what_the_condition_has_nothing_for(core: str, on: str, said: str) -> None:
     with pytest.raises(UnsupportedError, match=f"^{said}"):
         chosen(on, core=core)
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({"core": "tree"}, "core must be one of auto, scan, hash, bucket, not 'tree'"),
+    ({"core": "tree"}, "core must be one of auto, scan, hash, bucket, ordered, not 'tree'"),
     ({"core": "hash", "lanes": 2}, "lanes of core hash must be 1, as it reads one candidate at a time, not 2"),
     ({"core": "bucket", "probes": 4},
      "probes of core bucket must be 1, as each probe has candidates of its own, not 4")])

@@ -44,7 +44,7 @@ def completed(line: str, folder: Path) -> set[str]:
 def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     assert {"join", "doctor", "completion"} <= completed("splitjoin ", tmp_path)
     assert completed("splitjoin explain --schema-", tmp_path) == {"--schema-r", "--schema-s"}
-    assert completed("splitjoin explain --core ", tmp_path) == {"auto", "scan", "hash", "bucket"}
+    assert completed("splitjoin explain --core ", tmp_path) == {"auto", "scan", "hash", "bucket", "ordered"}
 
 
 def test_help_lists_the_whole_language(capsys: pytest.CaptureFixture[str]) -> None:

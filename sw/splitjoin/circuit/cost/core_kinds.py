@@ -9,16 +9,16 @@ from splitjoin.base.errors import plural
 from ..geometry import PASSES, comparisons, distance_bits
 from ..wire import Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
-from .emitter import emitter, stack_emitter
+from .emitter import bitmap_emitter, emitter, stack_emitter
 from .folding import first_hits, folding_emitter, stored_states
 from .memory import chaser, store_unit
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
-__all__ = ["CORE_COSTS", "BucketCost", "CoreCost", "HashCost", "IndexCost", "ScanCost"]
+__all__ = ["CORE_COSTS", "BucketCost", "CoreCost", "HashCost", "IndexCost", "OrderedCost", "ScanCost"]
 
 #: LUT4 of control.
-_CONTROL = {"scanner": 20, "tables": 8, "index": 10, "prober": 90}
+_CONTROL = {"scanner": 20, "tables": 8, "index": 10, "prober": 90, "range prober": 30}
 
 
 class CoreCost(ABC):
@@ -162,5 +162,29 @@ class BucketCost(IndexCost):
         return Resources(lut=logic, ff=sum(widths) + 2 * len(widths))
 
 
+class OrderedCost(BucketCost):
+    """The cost of cores that look up all cells of an interval."""
+
+    def parts(self, config: Configuration, side: str, family: Family, w: RegionWidths) -> dict[str, Resources]:
+        return {"index": _index(config, side, family, w, self.address(config, side, family)),
+                "range prober": _range_prober(config, family, w), "emitter": bitmap_emitter(config, family, w)}
+
+    def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
+        return (f"a cell and a candidate a cycle in each of {2 * config.cores} regions; {lut / config.cores:,.0f} "
+                f"{lut_name} a core, everything counted")
+
+
+def _range_prober(config: Configuration, family: Family, w: RegionWidths) -> Resources:
+    p, cursor, bits = w.position, 1 + 2 * w.position, config.buckets.bit_length() - 1
+    # Whether all tuples are in the index, the offset of a cell's youngest tuple, the next older tuple and its offset,
+    # and whether a tuple is of the window.
+    sums = adder(family, *[p] * 4, w.live) + counter(family, bits, bits + 1)
+    logic = mux(family, 2, cursor + 2 * bits + 1) + gate(family, bits + 16) + control(family, _CONTROL["range prober"])
+    ff = (2 * p + w.row + w.live + 2 + 2 * bits + 1 + 4 * p + 1 + 4 * cursor + 14
+          + (config.stages + 3) * (2 + p))
+    return Resources(lut=sums + logic, ff=ff) + fifo(family, cursor, 16)
+
+
 #: Name of the kind → its cost.
-CORE_COSTS: dict[str, CoreCost] = {"scan": ScanCost(), "hash": HashCost(), "bucket": BucketCost()}
+CORE_COSTS: dict[str, CoreCost] = {"scan": ScanCost(), "hash": HashCost(), "bucket": BucketCost(),
+                                   "ordered": OrderedCost()}

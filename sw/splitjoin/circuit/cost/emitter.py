@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ..geometry import EMITTER_ITEMS, PASSES, sort_quota
+from ..geometry import EMITTER_ITEMS, PASSES, bitmap_bits, sort_quota
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
-__all__ = ["emitter", "stack_emitter"]
+__all__ = ["bitmap_emitter", "emitter", "stack_emitter"]
 
 #: LUT4 of control.
-_CONTROL = {"list": 70, "sorting": 80, "groups": 40, "stack": 55, "express": 30}
+_CONTROL = {"list": 70, "sorting": 80, "groups": 40, "stack": 55, "bitmap": 130, "express": 30}
 #: Probes whose hits in a read the sorting emitter looks at together (`splitjoin_hw.core.sorter`).
 _GROUP = 4
 
@@ -56,6 +56,20 @@ def stack_emitter(config: Configuration, family: Family, w: RegionWidths) -> Res
     logic = mux(family, 2, w.pointer) + equal(family, w.pointer) + control(family, _CONTROL["stack"])
     return (Resources(lut=sums + logic, ff=6 * w.pointer + 18) + memory(family, w.group, 1 << w.pointer - 1)
             + fifo(family, w.pointer + 1, 2 * PASSES) + _express(config, family, w))
+
+
+def bitmap_emitter(config: Configuration, family: Family, w: RegionWidths) -> Resources:
+    """The cost of the emitter of a region with an ordered index, which sorts the matches of a probe in a bitmap."""
+    low, high = bitmap_bits(config)
+    words, width = 1 << high, 1 << low
+    # The lowest bit of a word, and the word without it; the first word with bits; a word with one more bit, in which
+    # those of the last two cycles are; flags of words, set and cleared.
+    sums = adder(family, width, width, words)
+    logic = (2 * width + words + low * gate(family, width // 2) + high * gate(family, words // 2)
+             + mux(family, 6, width) + 2 * equal(family, high + 1) + 5 * words + mux(family, 3, words)
+             + control(family, _CONTROL["bitmap"]))
+    ff = 3 * width + 2 * words + 5 * (low + high) + 2 * (high + 2) + 18
+    return (Resources(lut=sums + logic, ff=ff) + memory(family, width, 2 * words) + _express(config, family, w))
 
 
 def _express(config: Configuration, family: Family, w: RegionWidths) -> Resources:

@@ -20,6 +20,7 @@ from splitjoin.plan.plan import KeySlot
 from splitjoin.plan.relations import FloatOrder, Relation, Unit
 
 from ..core_kinds import BucketGrid, Span
+from ..index_coders import OrderedCells
 from ..lowering import longest_range
 from ..query_circuit import QueryCircuit
 
@@ -71,6 +72,8 @@ def row_fields(query: Query, circuit: QueryCircuit, sample: Arrivals) -> dict[st
     Raises `UnsupportedError`, which names what row functions do not compute.
     """
     grid, coder = circuit.config.kind.index_coder(circuit.plan, circuit.config), Coder(circuit.plan)
+    if isinstance(grid, OrderedCells):
+        raise _refused("the cells of core ordered, which depend on the tuples before")
     grid.learn({side: coder.codes(side, sample.table(side)) for side in ("r", "s")})
     cells = grid.widths if isinstance(grid, BucketGrid) else None
     return {side: _Rows(query, circuit, cells, side).made() for side in ("r", "s")}

@@ -12,12 +12,12 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from ..core_kinds import WIDEST
-from ..geometry import stores, waiting_tasks
+from ..geometry import bitmap_bits, stores, waiting_tasks
 from ..wire import Configuration
 from .workload import Workload, stretch
 
-__all__ = ["CORE_INPUT", "CORE_SPEEDS", "BucketSpeed", "CoreSpeed", "HashSpeed", "IndexSpeed", "ScanSpeed", "Shape",
-           "maximum_distribution"]
+__all__ = ["CORE_INPUT", "CORE_SPEEDS", "BucketSpeed", "CoreSpeed", "HashSpeed", "IndexSpeed", "OrderedSpeed",
+           "ScanSpeed", "Shape", "maximum_distribution"]
 
 #: Cycles per input tuple of a core: two, and a share of the cycles in which its regions switch batches.
 CORE_INPUT = 2.5
@@ -210,5 +210,40 @@ class BucketSpeed(IndexSpeed):
         return tuples * min(share, 1.0)
 
 
+#: Of ordered cores: cycles of a probe beside those for cells or candidates (`splitjoin_hw.core.range_prober`); of a
+#: probe, and of a word of its bitmap, beside one for each of its bits (``bitmap``); and those of a result where there
+#: are many, as words are read in cycles without a hit of the next probe, and results of both regions leave in turn.
+_RANGE, _BITMAP, _WORD, _RESULT = 13, 5, 4, 1.3
+
+
+class OrderedSpeed(IndexSpeed):
+    """The speed of cores that look up the cells of an interval."""
+
+    def expected(self, config: Configuration, tuples: float, load: Workload) -> float:
+        # All cells that the interval meets, each as wide as holds one tuple.
+        return min(tuples, tuples * load.selectivity + tuples / config.buckets)
+
+    def input_cycles(self, expiry: float) -> float:
+        return max(CORE_INPUT + expiry, _RANGE / 2)
+
+    def comparing_cycles(self, config: Configuration, load: Workload) -> float:
+        cycles, _ = self.latency(config, load)
+        leaving = _RESULT * load.tuples / config.cores * load.selectivity
+        return max(cycles / 2 * stretch(cycles, 1, load.arrival, config.queue), leaving)
+
+    def latency(self, config: Configuration, load: Workload) -> tuple[float, float]:
+        cycles = max(self._probe(config, tuples / config.cores, load) for tuples in (load.r, load.s))
+        return cycles, cycles
+
+    def _probe(self, config: Configuration, tuples: float, load: Workload) -> float:
+        """Cycles of a probe: of its cells and candidates, or of its hits in the bitmap, whichever are more."""
+        candidates = self.expected(config, tuples, load)
+        hits, words = tuples * load.selectivity, 1 << bitmap_bits(config)[1]
+        filled = words * (1 - math.exp(-hits / words))
+        cells = config.buckets * load.selectivity
+        return max(_RANGE + max(candidates, cells), _BITMAP + hits + _WORD * filled)
+
+
 #: Name of the kind → its speed.
-CORE_SPEEDS: dict[str, CoreSpeed] = {"scan": ScanSpeed(), "hash": HashSpeed(), "bucket": BucketSpeed()}
+CORE_SPEEDS: dict[str, CoreSpeed] = {"scan": ScanSpeed(), "hash": HashSpeed(), "bucket": BucketSpeed(),
+                                     "ordered": OrderedSpeed()}

@@ -100,7 +100,7 @@ class Proposal:
 
     @property
     def kind(self) -> str:
-        """The kind of the cores: "scan" compares every probe with every stored tuple, "hash" and "bucket" look
+        """The kind of the cores: "scan" compares every probe with every stored tuple, the others look
         candidates up.
         """
         return self.design.config.core
@@ -111,7 +111,7 @@ class Proposal:
         if not self.others:
             if self.requirements.tables and self.refused:
                 return "of all kinds the one that has tables"
-            if len(self.refused) == 2:
+            if len(self.refused) == len(CORE_SPEEDS) - 1:
                 return "the condition has nothing for an index"
             return "it was asked for"
         if not self.met:

@@ -214,7 +214,7 @@ def test_windows_of_different_lengths() -> None:
     ({"latency": float("nan")}, "latency must be a positive number, not nan"),
     ({"matches": -1}, "matches must be a number from 0, not -1"),
     ({"selectivity": 1.5}, "selectivity must be a number from 0 to 1, not 1.5"),
-    ({"core": "tree"}, "core must be one of auto, scan, hash, bucket, not 'tree'"),
+    ({"core": "tree"}, "core must be one of auto, scan, hash, bucket, ordered, not 'tree'"),
     ({"core": "bucket", "lanes": 2}, "lanes of core bucket must be 1, as it reads one candidate at a time, not 2"),
     ({"cores": 0}, "cores must be 1 to 1024, not 0"),
     ({"lanes": 3}, "lanes must be 1, 2, 4 or 8, not 3"),
@@ -350,6 +350,18 @@ def test_chances_of_the_largest() -> None:
     below, above = (sum(n * chance for n, chance in enumerate(maximum_distribution((mean,), 8)))
                     for mean in (199.9, 200.1))
     assert above == pytest.approx(below, rel=0.01)
+
+
+def test_cycles_of_ordered_cores_are_those_of_committed_results() -> None:
+    rows = [row for row in json.loads((RESULTS / "circuits.json").read_text())["rows"]
+            if row["metric"] == "ordered_cycles_per_tuple" and row["config"]["core"] == "ordered"]
+    assert len(rows) >= 5
+    for row in rows:
+        window, matches = row["config"]["window"], row["config"]["matches a tuple"]
+        config = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, cores=1, capacity=window,
+                               core="ordered", index=(0,))
+        load = Workload(window, window, matches, selectivity=matches / window)
+        assert cycles_a_tuple(config, load) == pytest.approx(row["value"], rel=0.2), row
 
 
 @pytest.mark.parametrize(("cores", "lanes", "probes", "window", "tables"), [
