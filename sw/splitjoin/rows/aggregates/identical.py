@@ -22,6 +22,8 @@ def identical_rows(table: pa.Table) -> Ints | None:
     NULL is like NULL, NaN like NaN and -0.0 like 0.0, as in SQL's GROUP BY.
     """
     size, rows = len(table), _suspects(table)
+    if not len(rows):
+        return None
     codes, count = np.zeros(len(rows), np.int64), min(1, len(rows))
     if len(rows) < len(table):
         table = table.take(rows)
@@ -40,13 +42,17 @@ def identical_rows(table: pa.Table) -> Ints | None:
 
 def _suspects(table: pa.Table) -> Ints:
     """The rows of ``table`` that may have the same values as others, by their columns of numbers and times alone."""
-    rows, words = np.arange(len(table)), [word for of in table.columns if (word := _word(plain(of))) is not None]
-    for word in words:
+    rows, words = np.arange(len(table)), list[Ints]()
+    for word in (_word(plain(of)) for of in table.columns):
+        if word is None:
+            continue
+        words.append(word)
         same = word[1:] == word[:-1]
-        if 2 * np.count_nonzero(same) < len(same) and bool((word[1:] >= word[:-1]).all()):
+        if len(rows) == len(table) and 2 * np.count_nonzero(same) < len(same) and bool((word[1:] >= word[:-1]).all()):
             # Rows with equal values are neighbours.
             rows = np.flatnonzero(np.append(same, False) | np.append(False, same))
-            break
+            if not len(rows):
+                return rows  # such as numbers of rows
     if len(words) < 2:
         return rows
     mixed = np.zeros(len(rows), np.uint64)
