@@ -16,7 +16,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, Items, Session
 from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.query import Query
-from splitjoin.link.frames import END
+from splitjoin.link.frames import END, NAK, ReplyKind, RequestKind
 from splitjoin.link.transport import ChannelLost, LinkTransport
 
 from ..support.link_model import ITEM_BYTES, Line, ModelDevice
@@ -26,6 +26,11 @@ from .daemon import OneUser, joined, serve
 from .sessions import tuples
 
 __all__ = ["link"]
+
+
+#: The first bytes of frames with which a session may begin.
+_OPENING = {"down": (bytes((RequestKind.OPEN,)),),
+            "up": (bytes((ReplyKind.ABOUT,)), bytes((ReplyKind.ABOUT | NAK,)))}
 
 
 @cache
@@ -81,10 +86,12 @@ class _Line(Line):
         return super().read(0)
 
     def _frames(self, way: str, data: bytes) -> bytes:
-        """``data``, whose frames may be lost, come twice, or behind the next one."""
+        """``data``, whose frames may be lost, come twice, or behind the next one of the same session."""
         made = bytearray()
         for frame in data.split(bytes((END,)))[:-1]:
             whole = frame + bytes((END,))
+            if frame[:1] in _OPENING[way]:  # a serial line keeps its order: nothing older comes behind
+                self._held[way] = b""
             if self._scheduler.buggify(f"{way} lost", 0.1):
                 continue
             if not self._held[way] and self._scheduler.buggify(f"{way} overtaken", 0.1):
