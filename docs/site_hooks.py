@@ -26,9 +26,10 @@ ROOT = Path(__file__).parents[1]
 OTHERS = "<!-- other names -->"
 #: The names of decision records, which are not searched: their long titles would come before the pages for users.
 RECORD = re.compile(r"\d{4}-")
-#: Pages whose name begins so come later in searches: users look for how something is done first.
+#: Pages whose name begins so come later in searches (earlier, above 1): users look for how something is done first.
 BOOSTS = {"api/": 0.2, "adr/": 0.02, "CONTRIBUTING": 0.002, "architecture.md": 0.05, "benchmarks": 0.3, "formal": 0.3,
-          "joinbench": 0.1, "notebooks/": 0.1, "qualify": 0.5, "command-line": 0.5, "recipes/": 0.3}
+          "joinbench": 0.1, "notebooks/": 0.1, "qualify": 0.5, "command-line": 0.5, "faq": 0.4, "recipes/": 0.3,
+          "kinds": 1.5}
 #: The line of docs/command-line.md that the commands replace.
 COMMANDS = "<!-- commands -->"
 

@@ -85,6 +85,12 @@ SEARCHES = {
     "waveforms": "simulation", "gtkwave": "simulation", "status page": "server", "StreamJoin": "api/sessions",
     "macos": "install", "externally managed": "install", "timezone": "language", "databricks": "cluster",
     "lattice": "boards", "jupyter": "notebooks/analyst", "udf": "user-aggregates",
+    "excel": "faq", "keep unmatched rows": "faq", "self join": "faq", "is the result sorted": "faq",
+    "column name with spaces": "faq", "duplicate rows": "faq", "units of RANGE": "faq", "string similarity": "faq",
+    "java version": "faq", "docker": "faq", "how to turn off": "faq", "skewed join": "faq", "kafka source": "faq",
+    "vhdl": "faq", "lane": "faq", "how many luts": "faq", "floating point in circuit": "faq",
+    "license": "faq", "telemetry": "faq", "proxy": "faq", "faq": "faq", "offline install": "faq",
+    "known limits": "troubleshooting", "group by after join": "faq",
 }
 
 
