@@ -222,5 +222,5 @@ _BITMAP_FAULTS = (
 
 PROOFS = (
     Proof("range prober", prober, 2, faults=_PROBER_FAULTS, search=24, first=12, quick=False),
-    Proof("bitmap emitter", bitmap, 3, faults=_BITMAP_FAULTS, search=24, first=16, quick=False),
+    Proof("bitmap emitter", bitmap, 3, faults=_BITMAP_FAULTS, search=30, first=16, quick=False),
 )
