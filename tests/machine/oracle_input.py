@@ -210,6 +210,10 @@ class Input:
                 self.reached[side] = place
         if all(source.closed for source in self.sources):
             ready = self.accepted[:]
+            times = [source.greatest for source in self.sources if source.greatest is not None]
+            if times and not self.at_once:  # a source that is added now comes behind all that is there
+                end = (max(times), S + 1, 0)
+                self.reached = [max(end, before or end) for before in self.reached]
         elif (frontier := self._frontier()) is not None:
             ready = [arrival for arrival in self.accepted if arrival[:3] <= frontier]
         else:

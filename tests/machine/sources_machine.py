@@ -145,7 +145,9 @@ class SourcesMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.sources) < 4)
     @rule(side=st.sampled_from([R, S]), sure=st.integers(0, 2))
     def add_source(self, side: int, sure: int) -> None:
-        if not sure:
+        # Once all sources have closed, engines and the oracle agree on what a new one may deliver in order only.
+        ended = self.input.at_once and all(source.closed for source in self.input.sources)
+        if not sure and not ended:
             self.sources.append(self.session.source("rs"[side]))
             self.input.add(side)
 
