@@ -176,7 +176,7 @@ GOWIN_BOARDS = (
 )
 
 
-class _TangMega138k(TangMega138kProDockPlatform):  # type: ignore[misc]
+class _TangMega138k(TangMega138kProDockPlatform):  # type: ignore[misc]  # amaranth_boards has no types
     """The platform with the names that Apicula has for a GW5A, which Amaranth, as of 0.5, refuses or passes on as they
     are in Gowin's tools.
     """

@@ -1,4 +1,4 @@
-// The playground's form: hands the tables and the condition to worker.js, and shows what comes back.
+// The form of the playground. It sends the tables and the condition to worker.js, and shows the results.
 const form = document.getElementById("playground")
 const part = name => document.getElementById(`playground-${name}`)
 let worker = null

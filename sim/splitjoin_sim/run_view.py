@@ -321,8 +321,8 @@ def _moves(valid: int, ready: int, payload: int, kind: int) -> Callable[[list[in
 
 
 def _ports(signals: dict[str, tuple[int, Signal]]) -> Iterator[tuple[str, _Port]]:
-    """What goes in and out: the way, and what a cycle moves, from the values of all signals. Records are told as core 0
-    takes them, like all others, and items as the combiner gives them.
+    """The ports of the join: for each its way, and a function from the values of all signals in a cycle to the record
+    or item that is transferred in it. Records are taken at core 0, which gets all of them, and items at the combiner.
     """
     for path, (valid, signal) in signals.items():
         way = {("core0", "i__valid"): TO_JOIN, ("combiner", "o__valid"): FROM_JOIN}.get((signal.scope[-1], signal.name))

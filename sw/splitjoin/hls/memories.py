@@ -78,8 +78,8 @@ class _Accesses:
         return self._made(name, write)
 
     def _write(self, number: int, row: int, held: int | None, own: set[int]) -> _Write | None:
-        """What operation ``number`` makes of ``row``, whose number is ``held``; None if it is no write at a computed
-        place. Adds the operations to ``own``.
+        """The write that operation ``number`` does to ``row``, whose value is operation ``held``; None if it is no
+        write at a computed place. Adds the operations to ``own``.
         """
         node = self._nodes[number]
         if number == held:

@@ -126,7 +126,9 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
 
 def _verify(query: Query, config: Configuration, plan: CircuitPlan, chosen: CircuitParameters,
             family: str) -> Iterator[str]:
-    """Where pairs are decided that no test decides, why there, and what ``verify`` would change."""
+    """The line on verification: whether the core or the host decides the pairs that no test decides, why, and the
+    costs of the other choice.
+    """
     if plan.formula is None and plan.residual is None:
         return
     asked = chosen.verify == "host"

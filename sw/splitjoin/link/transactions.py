@@ -1,4 +1,4 @@
-"""What went over the link, as rows in time: frames and what they carry, repeats, gaps and damage."""
+"""A decoder of the link: rows in time for its frames and their contents, repeats, gaps and damage."""
 
 from __future__ import annotations
 

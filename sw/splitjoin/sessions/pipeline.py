@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Generic, Self, TypeVar
 
@@ -208,9 +208,16 @@ class Pipeline(Generic[Gate]):
 
     def mask(self, cores: Collection[int], of: int) -> Change:
         """Hides the pairs of `StreamJoin.mask` from the next tuples on."""
-        self._operator.check_pairs(self.device, "a mask")
+        self._check_masks(self.device)
         masked = check_masked(cores, of)
         return lambda: self._changed(lambda place: self.changes.mask(place, masked, of))
+
+    def _check_masks(self, device: Device) -> None:
+        """Raise `UnsupportedError` if a session on ``device`` could not go on from a snapshot with masks. Behind a move
+        the operator of the device before decides the rows, and says nothing about that.
+        """
+        with closing(self._operator_for(device)) as operator:
+            operator.check_pairs(device, "a mask")
 
     def precision(self, n: int) -> Change:
         """Changes the precision of order ``outer`` from the next tuples on."""
@@ -225,6 +232,8 @@ class Pipeline(Generic[Gate]):
         """Goes on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
         checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
+        if self.changes.has_masks:
+            checks.append(partial(self._check_masks, device))
         if reasons := against_overlap(self.device_session, self._query.order, ended=self.ended,
                                       in_order=self._times is None, checks=checks):
             raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "

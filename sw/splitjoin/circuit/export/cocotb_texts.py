@@ -204,7 +204,7 @@ def begin_memory(dut):
 
 
 async def accepted(dut, channel, *fields):
-    """What one request has in ``fields``."""
+    """The values of ``fields`` of the next request, which is accepted."""
     valid, ready = getattr(dut, f"m_axi_{channel}valid"), getattr(dut, f"m_axi_{channel}ready")
     ready.value, got = 1, None
     while got is None:

@@ -80,7 +80,7 @@ def row_fields(query: Query, circuit: QueryCircuit, sample: Arrivals) -> dict[st
 
 
 def described_rows(query: Query, circuit: QueryCircuit, sample: Arrivals) -> dict[str, RowFields] | str:
-    """As `row_fields`, or the reason why row functions cannot be."""
+    """The `row_fields`, or the reason why there are no row functions."""
     try:
         return row_fields(query, circuit, sample)
     except UnsupportedError as error:
@@ -245,7 +245,7 @@ class _Rows:
         return ("pick", empty[op], 2**theirs.width - 1, low), ("pick", empty[op], 0, high)
 
     def _low_end(self, low: Term, high: Term, wide: int, bits: int) -> Term:
-        """As `splitjoin.circuit.encode` has it: below 0 where the key's range cuts the interval off."""
+        """The bound of `splitjoin.circuit.encode`: below 0 where the key's range cuts the interval off."""
         cut: Term = ("pick", ("|", (">", low, 0), (">=", high, wide)), low, ("-", high, wide))
         return ("pick", (">", low, high), 2**(bits - 1), cut)
 

@@ -35,7 +35,7 @@ class BisectingCoder(Coder):
         self._bands = bands_of(plan)
 
     def intervals(self, side: str, test: int, relations: Sequence[Relation], v: Vector) -> list[Interval]:
-        """As of `Coder`; one interval for all float bands."""
+        """The intervals of `Coder.intervals`, with one for all float bands."""
         words = self._bands.get((test, side))
         if words is None or v.values.dtype.kind != "f":
             return super().intervals(side, test, relations, v)

@@ -233,7 +233,7 @@ class Comparisons:
             guard_holds(mine, tables[side]) if mine else None for side, mine in zip(SIDES, guards, strict=True)))
 
     def operands(self, term: Cmp) -> tuple[Vector, Vector] | None:
-        """As `operands`; those of tuples that are not possible are NULL."""
+        """The operands of ``term``, NULL for tuples that are not possible."""
         found = operands(term, self.tables)
         if found is None:
             return None

@@ -83,7 +83,8 @@ class _Parser(WholeIntervals, DuckDBParser):
         """
         version, on = join.this.args["version"], join.args.get("on")
         of = version.expression
-        if version.this != "TIMESTAMP" or not isinstance(of, exp.Column) or not of.table or on is None or join.method:
+        if (version.this != "TIMESTAMP" or not isinstance(of, exp.Column) or not of.table or on is None or join.method
+                or join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "OUTER")):
             self.raise_error(_VERSIONS)
         join.this.set("version", None)
         since = exp.column(of.this.copy(), exp.to_identifier(join.this.alias_or_name, quoted=True))

@@ -72,7 +72,8 @@ def test_two_tables_of_versions() -> None:
     "FROM r JOIN s FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' ON r.k = s.k", "FROM r, s FOR SYSTEM_TIME AS OF r.ts",
     "FROM r JOIN s FOR VERSION AS OF r.ts ON r.k = s.k", "FROM r FOR SYSTEM_TIME AS OF s.ts JOIN s ON r.k = s.k",
     "FROM r ASOF JOIN s FOR SYSTEM_TIME AS OF r.ts ON r.k = s.k",
-    "FROM r JOIN s FOR SYSTEM_TIME AS OF ts ON r.k = s.k"])
+    "FROM r JOIN s FOR SYSTEM_TIME AS OF ts ON r.k = s.k",
+    *(f"FROM r {kind} JOIN s FOR SYSTEM_TIME AS OF r.ts ON r.k = s.k" for kind in ("RIGHT", "FULL", "SEMI", "ANTI"))])
 def test_other_versions_are_refused(text: str) -> None:
     r, s = _tables([], [])
     with pytest.raises(StatementError, match="FOR SYSTEM_TIME AS OF stands behind a table"):
