@@ -178,7 +178,10 @@ class CircuitDevice(CircuitParameters, Device):
         return chosen_circuit(query, self).config
 
     def gives_all_pairs(self, query: Query) -> bool:
-        return super().gives_all_pairs(query) and (self.fold == "never" or not query.needs_few_pairs)
+        if query.aggregates:
+            return self.fold != "always"
+        return super().gives_all_pairs(query) and (self.fold == "never" or not query.needs_few_pairs
+                                                   or self._folding(query) is None)
 
     def window_room(self, query: Query) -> int | None:
         return self.configuration(query).window_capacity

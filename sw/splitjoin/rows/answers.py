@@ -133,7 +133,8 @@ def _base_items(bases: npt.NDArray[np.int64]) -> Items:
 
 
 def row_operator(query: Query, device: Device, retained: Retained, gather: Gather, *,
-                 stars: bool = False, in_order: bool = True, early: bool = False) -> RowOperator:
+                 stars: bool = False, in_order: bool = True, early: bool = False, hides_pairs: bool = False
+                 ) -> RowOperator:
     """The operator for what ``device`` gives: states of circuits that fold, nothing where an engine of the CPU folds
     without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them. ``stars``: True
     if stars are wanted beside rows without pairs.
@@ -141,11 +142,13 @@ def row_operator(query: Query, device: Device, retained: Retained, gather: Gathe
     ``in_order``: False if tuples and their pairs come in any order; the windows are RANGE windows then. But where rows
     depend on the order of S, as those of as-of joins and aggregates do, the tuples of S come in theirs. ``early``: its
     rows have an operation then, "+" or "-", in `RowBatch.values`, and those that wait come early, and may be taken
-    back; aggregates out of order need it.
+    back; aggregates out of order need it. ``hides_pairs``: True if tuples may lack pairs that were hidden, which
+    whoever folds without pairs would find again.
     """
     if not in_order:
         return _unordered_operator(query, gather, early=early)
-    return folding_operator(query, device, retained, gather, stars=stars) or operator_of_pairs(query, gather)
+    folding = None if hides_pairs else folding_operator(query, device, retained, gather, stars=stars)
+    return folding or operator_of_pairs(query, gather)
 
 
 def _unordered_operator(query: Query, gather: Gather, *, early: bool) -> RowOperator:

@@ -36,6 +36,8 @@ class Changes:
 
     def __init__(self, n: int = 1):
         self._masks: list[Mask] = []
+        #: The row ids (R's, S's) before which tuples may lack pairs that were hidden.
+        self._hidden = 0, 0
         #: For each stream the first probes of groups from which on a precision holds, and the precisions.
         self._groups: tuple[list[tuple[int, int]], ...] = tuple([(0, n)] for _ in SIDES)
 
@@ -52,13 +54,20 @@ class Changes:
             else:
                 groups.append((start + -(-(probe - start) // old) * old, n))
 
-    def forget(self, settled: tuple[int, int]) -> None:
-        """Drop what concerns only probes before row ids ``settled``."""
+    def hide(self, end: tuple[int, int]) -> None:
+        """Note that tuples before row ids ``end`` may lack pairs, as cores were masked or left out."""
+        self._hidden = max(self._hidden[0], end[0]), max(self._hidden[1], end[1])
+
+    def forget(self, settled: tuple[int, int], needed: tuple[int, int] | None = None) -> None:
+        """Drop what concerns only probes before row ids ``settled``, and rows of tuples before ``needed``."""
         while len(self._masks) > 1 and all(a <= b for a, b in zip(self._masks[1].place, settled, strict=True)):
             del self._masks[0]
+            self.hide(self._masks[0].place)
         if len(self._masks) == 1 and not self._masks[0].cores and all(
                 a <= b for a, b in zip(self._masks[0].place, settled, strict=True)):
             self._masks.clear()
+        if needed is None or all(a <= b for a, b in zip(self._hidden, needed, strict=True)):
+            self._hidden = 0, 0
         for groups, probe in zip(self._groups, settled, strict=True):
             while len(groups) > 1 and groups[1][0] <= probe:
                 del groups[0]
@@ -67,6 +76,11 @@ class Changes:
     def has_masks(self) -> bool:
         """True if a mask may hide pairs of probes that are not settled."""
         return bool(self._masks)
+
+    @property
+    def hides_pairs(self) -> bool:
+        """True if undecided tuples may lack pairs that were hidden, or that a mask will hide."""
+        return self.has_masks or self._hidden != (0, 0)
 
     @property
     def closes_each(self) -> bool:
@@ -111,13 +125,15 @@ class Changes:
     def state(self) -> dict[str, Any]:
         """The state as plain values, from which `restore` continues."""
         return {"masks": [[*mask.place, mask.of, sorted(mask.cores)] for mask in self._masks],
-                "groups": [[[start, n] for start, n in groups] for groups in self._groups]}
+                "groups": [[[start, n] for start, n in groups] for groups in self._groups],
+                "hidden": list(self._hidden)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the state of others. Raises `ValueError` or `TypeError` for what is none."""
         masks = [Mask((r, s), frozenset(cores), of) for r, s, of, cores in state["masks"]]
         groups = tuple([(start, n) for start, n in one] for one in state["groups"])
-        numbers = [n for mask in masks for n in (*mask.place, mask.of, *mask.cores)]
+        hidden_r, hidden_s = state.get("hidden", (0, 0))  # older snapshots lack it
+        numbers = [hidden_r, hidden_s, *(n for mask in masks for n in (*mask.place, mask.of, *mask.cores))]
         numbers += [n for one in groups for pair in one for n in pair]
         if any(type(n) is not int or n < 0 for n in numbers) or len(groups) != len(SIDES) or not all(groups) or any(
                 n < 1 for one in groups for _, n in one) or any(
@@ -128,4 +144,4 @@ class Changes:
                 raise ValueError("masks are by place")
         if any(one != sorted(one) for one in groups):
             raise ValueError("precisions are by place")
-        self._masks, self._groups = masks, groups
+        self._masks, self._groups, self._hidden = masks, groups, (hidden_r, hidden_s)

@@ -85,6 +85,11 @@ class NumberedSession:
         return self._session.rotation
 
     @property
+    def hides_pairs(self) -> bool:
+        """True if cores are masked in the device, or were left out while the stream went on."""
+        return self.rotation > 1 or (not self.stops_at_faults and bool(self._session.faults))
+
+    @property
     def lags(self) -> bool:
         """True if items may arrive without a push."""
         return not self._immediate

@@ -73,7 +73,7 @@ class RowOperator(ABC):
              times: DeviceTimes | None = None, changes: Changes | None = None, *, stars: bool = True
              ) -> NumberedSession:
         """Start a session of ``device`` for what this operator takes, as of `NumberedSession`."""
-        return NumberedSession(self._query, device, first, settled, times=times, changes=changes, stars=stars)
+        return NumberedSession(self._query, device.of_pairs, first, settled, times=times, changes=changes, stars=stars)
 
     def check_pairs(self, device: Device, what: str) -> None:
         """Raise `UnsupportedError`, which says ``what`` needs them, unless ``device`` gives the operator all pairs."""

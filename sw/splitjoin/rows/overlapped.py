@@ -59,6 +59,10 @@ class OverlappedSession(NumberedSession):
     def faults(self) -> tuple[Fault, ...]:
         return (*self._old.faults, *self._new.faults)
 
+    @property
+    def hides_pairs(self) -> bool:
+        return self._old.hides_pairs or self._new.hides_pairs
+
     def fits(self, arrivals: Arrivals) -> bool:
         return (self._is_over or self._old.fits(arrivals)) and self._new.fits(arrivals)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Generic, Self, TypeVar
 
@@ -89,9 +89,9 @@ class Pipeline(Generic[Gate]):
         self.results = ResultQueue(schemas.gathered, self._punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
         self._put = RowGatherer(schemas, self._gather, self.results).put
-        self._operator = self._operator_for(device)
         #: Masks and precisions, and from which tuples on they hold.
         self.changes = Changes(query.order.n)
+        self._operator = self._operator_for(device)
         self.faults = options.faults
         self.restarts = 0
         self.ended = self.is_behind = False
@@ -208,16 +208,9 @@ class Pipeline(Generic[Gate]):
 
     def mask(self, cores: Collection[int], of: int) -> Change:
         """Hides the pairs of `StreamJoin.mask` from the next tuples on."""
-        self._check_masks(self.device)
+        self._operator.check_pairs(self.device, "a mask")
         masked = check_masked(cores, of)
         return lambda: self._changed(lambda place: self.changes.mask(place, masked, of))
-
-    def _check_masks(self, device: Device) -> None:
-        """Raise `UnsupportedError` if a session on ``device`` could not go on from a snapshot with masks. Behind a move
-        the operator of the device before decides the rows, and says nothing about that.
-        """
-        with closing(self._operator_for(device)) as operator:
-            operator.check_pairs(device, "a mask")
 
     def precision(self, n: int) -> Change:
         """Changes the precision of order ``outer`` from the next tuples on."""
@@ -232,8 +225,6 @@ class Pipeline(Generic[Gate]):
         """Goes on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
         checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
-        if self.changes.has_masks:
-            checks.append(partial(self._check_masks, device))
         if reasons := against_overlap(self.device_session, self._query.order, ended=self.ended,
                                       in_order=self._times is None, checks=checks):
             raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "
@@ -336,16 +327,29 @@ class Pipeline(Generic[Gate]):
 
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
-        self.faults.note(session)
+        self._note_faults(session)
         items = session.checked(session.rescued(self.pushed))
         self._operator.follow(session, self.pushed[0])
         self._put(self._operator.take(items, session.settled))
         self._trim(session)
 
+    def _note_faults(self, session: NumberedSession) -> None:
+        """Note the new faults of ``session``, and that it hides pairs."""
+        self.faults.note(session)
+        if session.hides_pairs:
+            self.changes.hide(self.pushed)
+
     def _operator_for(self, device: Device) -> RowOperator:
-        """The operator that decides the rows from the results of ``device``."""
-        return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
-                            stars=self._punctuation, in_order=self._times is None, early=self._schemas.early)
+        """The operator that decides the rows from the results of ``device``. Raises `UnsupportedError` where pairs were
+        hidden of undecided tuples, which ``device`` would find again.
+        """
+        hides_pairs, in_order = self.changes.hides_pairs, self._times is None
+        operator = row_operator(
+            self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
+            stars=self._punctuation, in_order=in_order, early=self._schemas.early, hides_pairs=hides_pairs)
+        if hides_pairs and in_order:
+            operator.check_pairs(device, "a session of which cores were masked or left out")
+        return operator
 
     def _advance(self, unlimited: bool) -> None:
         """Push what is ready, and take what the device found."""
@@ -401,7 +405,7 @@ class Pipeline(Generic[Gate]):
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
             items = self.device_session.checked(self.device_session.flush())
-            self.faults.note(self.device_session)
+            self._note_faults(self.device_session)
             self._operator.follow(self.device_session)
             self._put(self._operator.finish(items))
             self.ended = True
@@ -414,8 +418,6 @@ class Pipeline(Generic[Gate]):
             old.close()  # before the next one opens: a board has one user
         else:
             operator, state = self._operator_for(device), self._operator.state()
-            if self.changes.has_masks:
-                operator.check_pairs(device, "a mask")
             self._operator.close()
             self._operator = operator
             self._restore_operator(state)
@@ -441,8 +443,9 @@ class Pipeline(Generic[Gate]):
             self.windows.restore(snapshot.retained(self._query), snapshot.now, snapshot.live)
             snapshot.check_ends(*self.pushed)
             self.changes.restore(snapshot.changes)
-            if self.changes.has_masks:
-                self._operator.check_pairs(self.device, "a mask")
+            if self.changes.hides_pairs:
+                self._operator.close()
+                self._operator = self._operator_for(self.device)
             self._restore_operator(snapshot.kind_state())
             session = opened_again(lambda: self._replayed(self.device, self._furthest(progress.settled)))
             self._trim(session)
@@ -493,12 +496,12 @@ class Pipeline(Generic[Gate]):
 
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""
-        session = session or self.device_session
-        self.changes.forget(session.settled)
-        self.windows.trim(session.settled, self._operator.needed, session.rotation)
+        session, needed = session or self.device_session, self._operator.needed
+        self.changes.forget(session.settled, needed)
+        self.windows.trim(session.settled, needed, session.rotation)
 
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         self._operator.follow(session)
-        self.faults.note(session)
+        self._note_faults(session)
         return self._put(self._operator.take(session.checked(items), session.settled))

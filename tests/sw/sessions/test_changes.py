@@ -16,6 +16,7 @@ from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.rows.numbered import NumberedSession
 
+from ...machine.mortal import MortalDevice
 from ...support.changes import CORES, ROWS, SCHEMA, Change, golden, run, stream, turns
 from ...support.feeding import stream_query
 from ...support.lagging import LaggingDevice
@@ -96,20 +97,42 @@ def test_what_changes_refuse() -> None:
         session.mask([0], of=2)
 
 
-def test_a_masked_session_does_not_move_to_where_no_pairs_come() -> None:
-    folded = query(aggregate={"n": "count(*)"}, how="left", on="r.x = s.a")
-    with splitjoin.open(folded, "golden") as session:
-        session.mask([0], of=2)
-        for move in session.restart, session.move:  # the next snapshot could not be restored there
-            with pytest.raises(UnsupportedError, match="a mask needs all pairs"):
-                move("cpu")
-        session.push_r(r(1))
-        session.push_s(s(1))
-        assert session.flush()["n"].to_pylist() == [0]
-    with splitjoin.open(folded, "golden") as session:
-        session.move("cpu")
-        with pytest.raises(UnsupportedError, match="a mask needs all pairs"):
-            session.mask([0], of=2)
+@pytest.mark.parametrize(("hidden", "way", "n"), [
+    ("mask", "restart", 2), ("mask", "move", 2), ("mask", "restore", 2), ("device", "restart", 1),
+    ("device", "restore", 1), ("fault", "restart", 1), ("fault", "restore", 1),
+    ("fault", "move", 0)])  # as the device that has lost the core goes on to serve what it has stored
+def test_hidden_pairs_do_not_count_where_devices_fold_by_themselves(hidden: str, way: str, n: int) -> None:
+    """A row that waits has the partners that were found, and all that come once no core is masked or left out."""
+    folded = query(aggregate={"n": "count(*)"}, how="left", window="RANGE 9")
+    device = GoldenDevice(cores=3, masked=[0] if hidden == "device" else ()) if hidden != "fault" else MortalDevice()
+    session = splitjoin.open(folded, device)
+    if hidden == "mask":
+        session.mask([0], of=3)
+    if isinstance(device, MortalDevice):
+        assert device.latest is not None
+        device.latest.leave_out(0, 0)
+    session.push_r(r(1, 2))
+    session.push_s(s(3))  # the core that has r0 does not give it
+    session.heartbeat(4)
+    if hidden == "mask":
+        session.mask([], of=3)
+    session.push_s(s(4))  # nor for this one, unless there is no mask any more
+    session.heartbeat(5)
+    if way == "restore":
+        saved = session.snapshot()
+        session.close()
+        session = splitjoin.open(folded, "cpu")
+        session.restore(saved)
+    else:
+        getattr(session, way)("cpu")
+    session.push_s(s(5))
+    session.heartbeat(20)
+    session.push_r(r(20))
+    assert not session._pipeline.changes.hides_pairs, "all rows are decided that lack pairs"
+    session.restart("cpu")
+    assert "sliding" in session.plan()
+    assert session.flush()["n"].to_pylist() == [n, 3, 0]
+    session.close()
 
 
 def test_masks_that_no_probe_needs_are_forgotten() -> None:
