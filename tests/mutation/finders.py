@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 __all__ = ["finders_of"]
@@ -46,14 +48,19 @@ def finders_of(root: Path, file: str) -> list[str]:
     found: dict[str, int] = {}
     for folder in folders if str(path.parent) not in _LONG else []:
         for one in sorted((root / folder).glob("test_*.py")):
-            text = one.read_text()
-            said = sum(min(len(re.findall(rf"\b{name}\b", text)), 5) for name in names)
+            words = _words(one)
+            said = sum(min(words[name], 5) for name in names)
             if said:
                 found[str(one.relative_to(root))] = said
     near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))[:_MOST]
     machines = [str(one.relative_to(root)) for folder in more if folder in _MACHINES
                 for one in sorted((root / folder).glob("test_*.py"))]
     return list(dict.fromkeys([*([str(mirror)] if (root / mirror).is_file() else []), *near, *machines]))
+
+
+@cache
+def _words(path: Path) -> Counter[str]:
+    return Counter(re.findall(r"\w+", path.read_text()))
 
 
 def _names(source: str, path: Path) -> set[str]:

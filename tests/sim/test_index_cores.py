@@ -65,8 +65,7 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
 @pytest.mark.parametrize("name", ["float-greater", *map(at_length, RANGES)])
 def test_an_ordered_core_of_any_comparison(name: str) -> None:
     for order in ("total", "inner(3)"):
-        conforms(PysimDevice(cores=2, capacity=64, core="ordered", stall_in=0.2, stall_out=0.2, seed=3), NAMED[name],
-                 order)
+        conforms(SimDevice(cores=2, capacity=64, core="ordered", seed=3, **STALLS), NAMED[name], order)
 
 
 def compared(scenario: Scenario, core: str) -> tuple[int, int]:
