@@ -184,8 +184,9 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
     except (duckdb.BinderException, duckdb.CatalogException) as error:
         raise StatementError(f"{REFUSED}: {first_line(error)}{_meant(str(error))}{given}") from None
     except duckdb.Error as error:
+        condition = "; a condition must be true or false" if re.search(r"(to|->) BOOL", str(error)) else ""
         raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}"
-                         f"{given}") from None
+                         f"{condition}{given}") from None
 
 
 def _meant(error: str) -> str:

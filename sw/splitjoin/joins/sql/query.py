@@ -370,7 +370,7 @@ class _Joins:
             found = partial_aggregates(self._db, self._select, tables, self._qualified)
         if found is None:
             return None
-        with contextlib.suppress(PredicateError, SchemaError, InputError):
+        try:
             work = TableJoin(self._db, self._item(first), self._item(join.item), join, self._scope)
             for condition, known in zip(join.on, self._qualified(join.on), strict=True):
                 work.add(known or condition, "ON")
@@ -383,17 +383,17 @@ class _Joins:
             rows = work.partial(self._of.run, found.parts())
             source, views = JoinedTables({label: table.slice(0, 0) for label, table in tables.items()}).views()
             found.replace(self._db, views, source)
-            self._count(work)
-            self._where = []
-            if found.alone:
-                having = self._select.args.get("having")
-                self._where = [] if having is None else [_WhereTerm(having.this, None)]
-                self._select.set("group", None)
-                self._select.set("having", None)
-            part = rows.drop_columns(["n"]).rename_columns([str(n) for n in range(rows.num_columns - 1)])
-            return self._answer(JoinedTables({**self._item(first).taken(rows.column("n").combine_chunks()),
-                                              PARTIAL: part}))
-        return None
+        except (PredicateError, SchemaError, InputError):
+            return None
+        self._count(work)
+        self._where = []
+        if found.alone:
+            having = self._select.args.get("having")
+            self._where = [] if having is None else [_WhereTerm(having.this, None)]
+            self._select.set("group", None)
+            self._select.set("having", None)
+        part = rows.drop_columns(["n"]).rename_columns([str(n) for n in range(rows.num_columns - 1)])
+        return self._answer(JoinedTables({**self._item(first).taken(rows.column("n").combine_chunks()), PARTIAL: part}))
 
     def _without_partners(self, tree: FromTree) -> FromTree:
         """``tree``, a LEFT JOIN of two tables, with an ANTI JOIN in its place, if a condition of WHERE says that its

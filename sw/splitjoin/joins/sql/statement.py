@@ -35,9 +35,6 @@ _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
     "having": ((T.HAVING,), "HAVING", "a join gives pairs; put the condition on pairs into WHERE"),
     "qualify": ((T.QUALIFY,), "QUALIFY", "put the condition on pairs into WHERE"),
     "windows": ((T.WINDOW,), "WINDOW", "the windows of the streams are given by window=…, outside the text"),
-    "into": ((T.INTO,), "INTO", "the rows are what is returned; write them yourself"),
-    "locks": ((T.FOR,), "FOR UPDATE", "leave it out"),
-    "laterals": ((T.LATERAL,), "LATERAL", "write one SELECT over the two tables themselves"),
 }
 _SETS: dict[type[exp.Expr], tuple[tuple[TokenType, ...], str]] = {
     exp.Union: ((T.UNION,), "UNION"), exp.Except: ((T.EXCEPT,), "EXCEPT"),
@@ -321,15 +318,12 @@ def _ordering(tree: Any, source: StatementText) -> Ordering:
     """
     order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
     terms = () if order is None else tuple(order.expressions)
-    unread = [term for term in terms if not isinstance(term, exp.Ordered) or any(
-        value for name, value in term.args.items() if name not in ("this", "desc", "nulls_first"))]
-    if unread or (order is not None and any(value for name, value in order.args.items() if name != "expressions")):
+    if any(not isinstance(term, exp.Ordered) for term in terms):
         raise source.at("ORDER BY takes columns of the result, each with ASC or DESC and NULLS FIRST or LAST only",
                         (T.ORDER_BY,))
     options = None if limit is None else limit.args.get("limit_options")
-    asked = options is not None and any(options.args.get(name) for name in ("percent", "with_ties"))
-    if limit is not None and (asked or limit.args.get("expressions")):
-        raise source.at("LIMIT and FETCH take a number of rows only, without PERCENT, WITH TIES and BY", _COUNTS)
+    if options is not None and options.args.get("percent"):
+        raise source.at("LIMIT and FETCH take a number of rows only, without PERCENT", _COUNTS)
     counts = [None if part is None else _count(part, source) for part in (limit, offset)]
     word = None if order is limit is offset is None else source.first((T.ORDER_BY, *_COUNTS, T.OFFSET))
     return Ordering(terms, counts[1] or 0, counts[0], word)

@@ -79,7 +79,7 @@ class JoinedTables:
         """
         source, views = JoinedTables({**self.parts, _ROW: pa.table({_ROW: np.arange(len(self))})}).views()
         number = f"{quoted(_ROW)}.{quoted(_ROW)}"
-        found = asked_term(db, condition, source, {**scope, **views}, number)
+        found = asked_term(db, f"CAST({condition} AS BOOLEAN)", source, {**scope, **views}, number)
         true = found.column(0).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
         of = found.column(1).to_numpy()[np.flatnonzero(true)]
         return np.sort(of)  # a SELECT in the condition may change the order

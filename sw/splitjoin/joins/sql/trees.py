@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
@@ -23,6 +23,8 @@ from splitjoin.base.errors import PredicateError, StatementError, first_line
 from splitjoin.lang.ir import too_deep
 from splitjoin.lang.locations import marked
 from splitjoin.lang.sql.source import WholeIntervals, language_functions, unreadable, untokenizable, with_names
+
+from .clauses import unread_clause
 
 __all__ = ["FromItem", "FromJoin", "FromTree", "StatementText", "check_meaning", "condition_tree", "conjunction",
            "conjuncts", "from_trees", "has_star", "may_join", "named_column", "names_in", "one_line", "qualified",
@@ -91,15 +93,6 @@ class _Parser(WholeIntervals, DuckDBParser):
         join.set("method", "ASOF")
         join.set("on", exp.and_(on, exp.GTE(this=of.copy(), expression=since), copy=False))
 
-    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        made = super()._parse_table(*args, **kwargs)
-        unread = [value for name, value in made.args.items() if value and name not in _READ] if isinstance(
-            made, exp.Table) and not isinstance(made.this, exp.Func) else []
-        if unread:
-            self.raise_error("what stands at this table is not supported, as AT, BEFORE, ONLY and WITH are not; leave "
-                             "it out, and give the rows that it means as a table")
-        return made
-
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         nearest = self._curr.text.upper() == "NEAREST" and self._next.text.upper() == "BY"
         return None if nearest else super()._parse_table_alias(*args, **kwargs)
@@ -108,9 +101,6 @@ class _Parser(WholeIntervals, DuckDBParser):
         before = self._prev.text.upper() == "NEAREST" and self._curr.text.upper() == "BY"
         return exp.Literal.number(1) if before else super()._parse_number()
 
-
-#: The parts of a table in FROM that are read; `_VERSIONS` are the joins'.
-_READ = {"this", "db", "catalog", "alias", "laterals", "joins", "pivots", "sample", "version", "rows_from"}
 
 _VERSIONS = ("FOR SYSTEM_TIME AS OF stands behind a table that is joined by JOIN or LEFT JOIN with ON, and names the "
              "time column of a table before it, which the versions have under the same name, such as JOIN s FOR "
@@ -204,6 +194,9 @@ def statement_tree(text: str) -> tuple[Any, StatementText]:
         raise too_deep() from None
     if any(t.text.upper() == "FOR" for t in tokens) and tree.find(exp.Version):
         raise StatementError(_VERSIONS)
+    if (unread := unread_clause(tree)) is not None:
+        word = next((t for t in tokens if t.text.upper().startswith(unread[0])), None) if unread[0] else None
+        raise source.error(unread[1], *(() if word is None else (word.start, word.end + 1)))
     for item in (of for select in tree.find_all(exp.Select) for of in select.expressions if "item" in of.meta):
         begin, end = item.meta["item"]
         item.meta["place"] = tokens[begin].start, tokens[end - 1].end + 1
@@ -463,7 +456,10 @@ def quoted(name: str) -> str:
 
 def sql_text(tree: exp.Expr) -> str:
     """The text of ``tree`` for DuckDB."""
-    return str(tree.sql("duckdb", comments=False))
+    try:
+        return str(tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
+    except UnsupportedError as error:  # what the text would leave out
+        raise StatementError(f"DuckDB has no words for a part of {tree.sql()!r}: {first_line(error)}") from None
 
 
 def one_line(tree: exp.Expr | str) -> str:
