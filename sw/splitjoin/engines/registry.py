@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, Union
 
-from splitjoin.base.errors import DeviceError, ToolError
+from splitjoin.base.errors import DeviceError, OptionError, ToolError
 from splitjoin.lang.schema import suggest
 
 from .device import Device
 
-__all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "host", "merged_options", "missing", "option_names"]
+__all__ = ["DEVICES", "DeviceOption", "argument_names", "check_known", "device", "host", "merged_options", "missing",
+           "option_names"]
 
 #: Value of a device's option.
 DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
@@ -23,6 +24,12 @@ DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
 #: What users call an argument → its name.
 _ELSEWHERE = {"kind": "how", "type": "how", "join_type": "how", "columns": "select", "rename": "select",
               "suffix": "suffixes", "lsuffix": "suffixes", "rsuffix": "suffixes"}
+#: Arguments of `splitjoin.join` alone → why others do not have them.
+_OF_JOIN = {
+    "prevailing": "prevailing=True needs a row of any age, which neither streams nor partitions keep",
+    "ended": "ended=… leaves rows out that are found: in a statement, write WHERE NOT s.ended, or in streams CASE WHEN "
+             "NOT s.ended THEN s.rate END",
+}
 
 
 class DeviceEntry(NamedTuple):
@@ -112,6 +119,7 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
     if twice:
         raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
                           f"give it once")
+    check_known(more)
     arguments = argument_names(call)
     meant = [name for name in more if _like(name, arguments)]
     if more and (known := _known_options(spec)) is not None:
@@ -119,6 +127,13 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
         if any(name in meant for name in wrong) or (wrong and not isinstance(spec, Device)):
             raise _no_option(spec, sorted(wrong, key=lambda name: name not in meant), known, call)
     return {**(given or {}), **more}
+
+
+def check_known(names: Iterable[str]) -> None:
+    """Raise `OptionError` for an argument of `splitjoin.join` alone, which came to another call as one of ``names``."""
+    for name in names:
+        if name in _OF_JOIN:
+            raise OptionError(f"{_OF_JOIN[name]}; {name}=… is an argument of splitjoin.join, over whole tables")
 
 
 def argument_names(call: Callable[..., Any]) -> list[str]:

@@ -36,12 +36,14 @@ class Output:
     """The rows to make: the columns that are gathered for them, and what makes the result of these.
 
     ``finish``: a table of gathered rows, with the aggregates behind them, as one of the result. ``schema``: the Arrow
-    schema of the result; of the gathered rows by default.
+    schema of the result; of the gathered rows by default. ``ended``: a column of S, of an as-of join whose rows lack
+    the partners for which it is true or NULL.
     """
 
     columns: Sequence[OutputColumn]
     finish: Callable[[pa.Table], pa.Table] = lambda table: table
     schema: pa.Schema | None = None
+    ended: str | None = None
 
 
 def run(query: Query, tables: Arranged, output: Output, device: Device, to: str | Path | None = None,
@@ -60,12 +62,16 @@ def run(query: Query, tables: Arranged, output: Output, device: Device, to: str 
     def by_left() -> TableRows:
         return tables.by_left(rows.table(), nearest_first=query.chooses_by_distance)
 
+    def current(found: TableRows) -> TableRows:
+        return found if output.ended is None else found.without(
+            given["s"].column(output.ended).fill_null(True).to_numpy(), alone=query.kind.gives_unmatched("r"))
+
     if to is not None:
         with TableWriter(to, output.schema or rows_schema(query, output)) as writer:
             for part in by_left().parts(_WRITTEN) if query.order.kind == "left" else rows.tables(_WRITTEN):
-                writer.write(output.finish(gathered(query, given, output, part)))
+                writer.write(output.finish(gathered(query, given, output, current(part))))
         return JoinResult(writer.stored(), None, **rows.facts)
-    table = by_left() if query.order.kind == "left" else rows.table()
+    table = current(by_left() if query.order.kind == "left" else rows.table())
     try:
         check_memory(len(table), len(table) * row)
         whole = given if len(table) <= _TAKEN else _in_one_chunk(given, output.columns)

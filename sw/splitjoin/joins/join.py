@@ -16,6 +16,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.lang.time_columns import TimeSpec
+from splitjoin.lang.types import BOOL
 from splitjoin.lang.windows import Tolerance, WindowSpec, closed_windows
 from splitjoin.rows.aggregates import aggregate_fields, identical_rows
 from splitjoin.rows.output import OutputColumn, ResultNames, Selected, output_columns, output_schema
@@ -38,7 +39,7 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
          suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
-         tolerance: Tolerance | None = None, by: str | Sequence[str] | None = None,
+         tolerance: Tolerance | None = None, ended: str | None = None, by: str | Sequence[str] | None = None,
          aggregate: Mapping[str, Any] | None = None, sort: bool = False, to: str | os.PathLike[str] | None = None,
          types: Types | None = None, null_values: NullValues | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
@@ -88,6 +89,8 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
             tuple of r (by default), or "last", the one that came last, as in Polars.
         tolerance: Of as-of joins: how far from the tuple of r a partner may be: a number in the unit of ``time``, a
             timedelta, or a text such as ``"15 MINUTES"``.
+        ended: Of as-of joins that look backward: a column of s of truth values, true (or NULL) in rows that end what s
+            says of a key, as where a version of a table is deleted: who has such a row for a partner has none.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``; or a list of its columns, such as
             ``["sym"]``, whose combinations of values get a row each, of the first tuple that has partners.
         aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
@@ -131,10 +134,10 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
         columns = result_columns(query, r.arrow, s.arrow, names)
         if path is not None:  # before any work
             check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
-        return query, Output(columns)
+        return query, Output(columns, ended=None if ended is None else _ended(ended, query))
 
     files = {side: data for side, data in zip(SIDES, (left, right), strict=True) if isinstance(data, TableFiles)}
-    if path is not None and window is not None and len(files) == len(SIDES) and keys is None:
+    if path is not None and window is not None and len(files) == len(SIDES) and keys is ended is None:
         declared = None
         with suppress(SplitJoinError):  # the rows show more than the schemas of files
             declared = made(Schema.from_arrow("r", files["r"].schema()), Schema.from_arrow("s", files["s"].schema()),
@@ -168,6 +171,18 @@ def _key_columns(by: Sequence[str], r: pa.Table | TableFiles, select: Any, aggre
         raise OptionError(f"select must choose columns of by={list(by)!r}, which have one value for each row, not "
                           f"{others[0]!r}; leave it out, or aggregate it")
     return found
+
+
+def _ended(name: Any, query: Query) -> str:
+    """The column ``name`` of S. Raises an error unless it tells which partners of an as-of join have ended."""
+    kind = query.kind
+    if not kind.is_asof or kind.direction != "backward" or kind.k > 1:
+        raise OptionError(f"ended belongs to how='asof' and 'asof_left' that look backward for one partner, but this "
+                          f"is {kind}; leave ended out")
+    column = query.s.find(name.removeprefix("s.") if isinstance(name, str) else name)
+    if column.type != BOOL:
+        raise SchemaError(f"ended must name a column of s of truth values, but {name!r} is {column.type}; cast it")
+    return column.name
 
 
 def _check_prevailing(prevailing: Any, window: WindowSpec | None, device: Device) -> None:

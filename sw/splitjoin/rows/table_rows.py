@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, Items, TableMatches
+from splitjoin.engines.device import ITEM, PAIR, Items, TableMatches, chosen_items
 from splitjoin.engines.slices import Slices
 from splitjoin.lang.query import Query
 
@@ -55,6 +55,21 @@ class TableRows(Segments):
             for at in range(0, max(len(r), 1), size):
                 yield TableRows(r[at:at + size], s[at:at + size], [v.slice(at, size) for v in self.values], self.items,
                                 self.work)
+
+    def without(self, left_out: npt.NDArray[np.bool_], *, alone: bool) -> TableRows:
+        """The same rows, which have no values, but for those with tuples of S that are ``left_out`` (s,): with
+        ``alone`` these have NULL in place of it.
+        """
+        lost, items = self.s >= 0, self.items
+        lost[lost] = left_out[self.s[lost]]
+        kept = np.ones(len(lost), np.bool_) if alone else ~lost
+
+        def made() -> Items:
+            of_rows = chosen_items(items(), items()["kind"] == PAIR)
+            of_rows["s"][lost] = -1
+            return of_rows[kept]
+
+        return TableRows(self.r[kept], np.where(lost, -1, self.s)[kept], (), made, self.work)
 
 
 class ChosenRows(TableRows):

@@ -10,7 +10,7 @@ from splitjoin.base import threads
 from splitjoin.base.errors import InputError, OptionError
 from splitjoin.engines.compiled.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
-from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.engines.registry import check_known, device as find_device, merged_options
 from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.joins.computed import make_query
 from splitjoin.joins.sql import MultiwaySelect, Select
@@ -58,6 +58,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate | None = None, window: 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
     if others:
+        check_known(others)
         raise _no_argument(next(iter(others)))
     r, s = _declared(r_schema, s_schema, null_values, SIDES)
     return make_query(r, s, on=on, window=session_windows(window, closed, how, tolerance), time=time,
@@ -79,9 +80,6 @@ def _declared(r: Any, s: Any, null_values: NullValues | None, names: Sequence[st
 def _no_argument(name: str) -> OptionError:
     """The error for an argument ``name`` that `query` does not have."""
     taken = [n for n in inspect.signature(query).parameters if n != "others"]
-    if name == "prevailing":
-        return OptionError("prevailing=True needs a row of any age, which streams do not keep; it is an argument of "
-                           "splitjoin.join, over whole tables")
     if name in inspect.signature(open).parameters:
         return OptionError(f"splitjoin.query has no argument {name!r}; give it to splitjoin.open")
     return OptionError(f"splitjoin.query has no argument {name!r}{suggest(name, taken)}; its arguments are "

@@ -23,7 +23,14 @@ from splitjoin.base.errors import (
     plural,
 )
 from splitjoin.engines.device import PAIR, Device
-from splitjoin.engines.registry import DeviceOption, argument_names, device as find_device, merged_options, option_names
+from splitjoin.engines.registry import (
+    DeviceOption,
+    argument_names,
+    check_known,
+    device as find_device,
+    merged_options,
+    option_names,
+)
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.python.aggregate import AggregateClass
@@ -107,6 +114,7 @@ def check_options(statement: Statement, options: Mapping[str, Any], device: str 
     """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table, or as
     another argument of ``call``.
     """
+    check_known(options)
     known = option_names(device)
     wrong = [name for name in options if name not in known]
     if wrong and wrong[0] in _IN_THE_TEXT:
@@ -391,6 +399,7 @@ class _SqlCall:
         if (self.streams and not given) or any(is_schema(data) for data in given.values()):
             raise refused
         options = {n: v for n, v in self.streams.items() if n not in given}
+        check_known(options)
         wrong = [n for n in options if n not in option_names(self.engine)]
         wrong += [n for n in given if n.lower() not in names]
         if wrong:

@@ -99,11 +99,21 @@ def test_what_it_does_not_hold_for_is_refused(more: dict[str, Any], error: type[
                                         **more})
 
 
-def test_streams_refuse_it() -> None:
-    schema = pa.table(TIMES).schema
-    with pytest.raises(OptionError, match=r"an argument of .*join, over whole tables"):
-        splitjoin.query(schema, schema, on="r.x = s.x", window="RANGE 1", time="ts",
-                        prevailing=True)  # type: ignore[arg-type]  # it is no argument
+@pytest.mark.parametrize("name", ["prevailing", "ended"])
+def test_streams_spark_and_statements_refuse_it_by_name(name: str) -> None:
+    r = pa.table(TIMES)
+    how: dict[str, Any] = {"window": "RANGE 1", "time": "ts", name: True}
+    on: dict[str, Any] = {"on": "r.x = s.x", **how}
+    text = "SELECT r.x FROM r JOIN s ON r.x = s.x"
+    calls: list[Any] = [
+        lambda: splitjoin.query(r.schema, r.schema, **on), lambda: splitjoin.sql(text, r=r, s=r, **how),
+        lambda: splitjoin.sql(f"{text} FULL JOIN r t ON r.x = t.x", r=r, s=r, **how),
+        lambda: splitjoin.share(r.schema, r.schema, time="ts").query(**{k: v for k, v in on.items() if k != "time"}),
+        lambda: splitjoin.spark.stream_join(None, None, **on),
+        lambda: splitjoin.spark.stream_sql(text, r=None, s=None, **how)]
+    for call in calls:
+        with pytest.raises(OptionError, match=rf"{name}=… is an argument of splitjoin\.join, over whole tables"):
+            call()
 
 
 def test_float_times_are_refused() -> None:

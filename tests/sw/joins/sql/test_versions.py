@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin.base.errors import StatementError
+from splitjoin.base.errors import OptionError, SchemaError, StatementError
 from tests.support.sampling import examples
 
 _ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.booleans()), max_size=12)
@@ -45,6 +46,31 @@ def test_tables_meet_the_version_as_of_their_time(r_rows: Any, s_rows: Any, opti
     inner = splitjoin.sql(f"SELECT r.ts, r.k, v.v FROM r {_JOIN} WHERE NOT ended", r=r, s=s, **options)
     assert sorted((tuple(row.values()) for row in inner.to_pylist()), key=repr) == [
         row for row in want if row[2] is not None]
+    for how in ("asof", "asof_left"):
+        found = splitjoin.join(r, s, on="r.k = s.k", how=how, select=["r.ts", "r.k", "v"], order="left", ended="ended",
+                               **{"time": "ts", **options})
+        rows = [row for row in _versions(r, s) if how == "asof_left" or row[2] is not None]
+        assert [tuple(row.values()) for row in found.to_pylist()] == rows
+        assert [None if n < 0 else n for n in found.items["s"].tolist()] == [row[2] for row in rows]
+
+
+@pytest.mark.parametrize("how", ["asof", "asof_left"])
+def test_ended_versions_leave_files_too(how: str, tmp_path: Path) -> None:
+    r, s = _tables([(n, n % 3) for n in range(9)], [(0, 0, False), (1, 1, None), (2, 2, False), (5, 2, True)])
+    call: dict[str, Any] = {"on": "r.k = s.k", "time": "ts", "how": how, "ended": "s.ended", "select": ["ts_r", "v"]}
+    stored = splitjoin.join(r, s, to=tmp_path / "rows.parquet", **call)
+    assert stored.to_arrow() == splitjoin.join(r, s, **call).to_arrow()
+    assert stored.to_pydict() == ({"ts_r": [0, 2, 3, 6], "v": [0, 2, 0, 0]} if how == "asof" else {
+        "ts_r": [*range(9)], "v": [0, None, 2, 0, None, None, 0, None, None]})
+
+
+def test_ended_belongs_to_joins_that_look_backward() -> None:
+    r, s = _tables([], [])
+    for options in ({"how": "left"}, {"how": "asof", "direction": "nearest"}, {"how": "asof", "k": 2}):
+        with pytest.raises(OptionError, match="ended belongs to how='asof' and 'asof_left' that look backward"):
+            splitjoin.join(r, s, on="r.k = s.k", time="ts", ended="ended", **options)
+    with pytest.raises(SchemaError, match="must name a column of s of truth values, but 'k' is int64; cast it"):
+        splitjoin.join(r, s, on="r.k = s.k", time="ts", how="asof", ended="k")
 
 
 @settings(max_examples=examples(20), deadline=None)
