@@ -120,8 +120,8 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
         both = isinstance(a.type, String) and isinstance(prefix.type, String) and not isinstance(prefix, Lit)
         raise PredicateError(f"{at!r}: a string or binary can be compared with the beginning of a constant of its kind "
                              f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}"
-                             + ("; in SQL over two tables or streams, and over more tables without a window, "
-                                "starts_with(r.name, s.prefix) takes two columns" if both else ""))
+                             + ("; in SQL over tables or streams, starts_with(r.name, s.prefix) takes two columns"
+                                if both else ""))
     assert isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes))
     return StartsWith(BOOL, a, prefix.value)
 

@@ -29,6 +29,7 @@ from .projection import output_names, starred
 from .reader import TreeReader
 from .select import Select, by_table
 from .statement import CHOOSING, SelectItem, Statement, TableName
+from .terms import make_select
 from .trees import conjunction, named_column
 
 __all__ = ["NUMBER", "TIME", "MultiwaySelect", "MultiwayStep", "Named", "Windows", "in_place_of", "latest",
@@ -427,7 +428,7 @@ class MultiwaySelect:
         for step in steps(statement, known, windows, numbers=True):
             at = step.number
             assert step.window is not None
-            select = Select.make(
+            select = make_select(
                 step.statement, Schema.from_arrow("r", left), Schema.from_arrow("s", schemas[at]),
                 window=dict(zip([t.label for t in step.statement.tables], step.window, strict=True)),
                 time=windows.of_step(step), aggregates=aggregates if step.statement.grouped else None)

@@ -144,3 +144,25 @@ def test_tables_without_rows_and_without_columns_of_theirs() -> None:
         assert len(splitjoin.sql("SELECT va FROM e JOIN a ON e.t = a.t, b", e=empty, a=a, b=b, **options)) == 0
         assert len(splitjoin.sql("SELECT va FROM a, e, b", e=empty, a=a, b=b, **options)) == 0
     assert splitjoin.sql("SELECT 1 AS one FROM a, b, a c", a=a, b=b).to_arrow().to_pydict() == {"one": [1] * 27}
+
+
+def test_texts_within_windows_over_tables_and_streams() -> None:
+    """Words of DuckDB on one table, and the beginning of a column, in steps as in a join of two."""
+    chance = np.random.default_rng(3)
+    given_tables = {name: pa.table({"t": np.sort(chance.integers(0, 30, 12)), f"w{name}": [
+        "".join(chance.choice([*letters], 3 - (name == "c"))) for _ in range(12)]})
+        for name, letters in (("a", "xy"), ("b", "XY"), ("c", "xy"))}
+    text = ("SELECT a.t AS at, b.t AS bt, c.t AS ct, wa FROM a JOIN b ON lower(wb) <> wa AND reverse(wa) <> 'xxx' "
+            "JOIN c ON starts_with(wa, wc) AND lower(wb) >= wc WHERE length(wb) = 3")
+    wanted = [(a["t"], b["t"], c["t"], a["wa"]) for a, b, c in combinations(
+        given_tables, lambda a, b, c: b["wb"].lower() != a["wa"] != "xxx" and a["wa"].startswith(c["wc"]) and (
+            b["wb"].lower() >= c["wc"]), [9, 4, 7], "t")]
+    window: dict[str, Any] = {"window": {"a": "RANGE 9", "b": "RANGE 4", "c": "RANGE 7"}, "time": "t"}
+    found = splitjoin.sql(text, **given_tables, **window)
+    assert len(wanted) > 30
+    assert [tuple(row.values()) for row in found.to_pylist()] == wanted
+    select = splitjoin.sql(text, **{name: table.schema for name, table in given_tables.items()}, **window)
+    with splitjoin.open_multiway(select) as session:
+        for name, table in given_tables.items():
+            session.push(name, table)
+        assert [tuple(row.values()) for row in session.flush().to_pylist()] == wanted
