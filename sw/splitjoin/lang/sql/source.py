@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..locations import marked
 from ..operations import OPERATIONS
+from .words import WORDS
 
 __all__ = ["ConditionText", "Sql", "WholeIntervals", "language_functions", "short", "sql_of", "sql_tokens",
            "unreadable", "untokenizable", "with_names"]
@@ -21,11 +22,11 @@ __all__ = ["ConditionText", "Sql", "WholeIntervals", "language_functions", "shor
 
 def language_functions(known: Mapping[str, Any]) -> dict[str, Any]:
     """The functions ``known`` to a parser without the language's, which are read by their names, whatever sqlglot knows
-    of functions of that name.
+    of functions of that name; with the `WORDS` that stand for longer conditions.
     """
     return {name: node for name, node in known.items() if name.lower() not in OPERATIONS and name not in (
         "DATE_DIFF", "DATEDIFF", "DATE_TRUNC", "DATETRUNC", "DATE_SUB", "DATESUB", "DATE_PART", "DATEPART", "EPOCH",
-        "EPOCH_MS", "EPOCH_US")}
+        "EPOCH_MS", "EPOCH_US")} | WORDS
 
 
 class WholeIntervals:
