@@ -137,7 +137,7 @@ def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | 
         return query, Output(columns, ended=None if ended is None else _ended(ended, query))
 
     files = {side: data for side, data in zip(SIDES, (left, right), strict=True) if isinstance(data, TableFiles)}
-    if path is not None and window is not None and len(files) == len(SIDES) and keys is ended is None:
+    if path is not None and window is not None and len(files) == len(SIDES) and keys is None and ended is None:
         declared = None
         with suppress(SplitJoinError):  # the rows show more than the schemas of files
             declared = made(Schema.from_arrow("r", files["r"].schema()), Schema.from_arrow("s", files["s"].schema()),

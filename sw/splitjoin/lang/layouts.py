@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,7 @@ def _taken(column: pa.ChunkedArray, rows: pa.Array, copied: int) -> list[pa.Arra
     if column.num_chunks == 1:
         return [_from_array(column.chunk(0), rows)]
     if _taken_type(column.type) == column.type and len(rows) * copied >= len(column):
-        return list(column.take(rows).chunks)
+        return list(_within(column, rows).chunks)
     at: npt.NDArray[np.int64] = rows.fill_null(0).to_numpy()
     ends = np.cumsum([len(chunk) for chunk in column.chunks])
     chunks = np.searchsorted(ends, at, side="right")
@@ -87,10 +88,15 @@ def _from_array(array: pa.Array, rows: pa.Array) -> pa.Array:
         return _from_array(array.values, pa.array(at, mask=rows.is_null().to_numpy(zero_copy_only=False)))
     if type_ in _LARGE:  # views have 16 bytes each, and lead to the text in further buffers
         valid, views, *texts = array.buffers()
-        taken = pa.Array.from_buffers(pa.binary(16), len(array), [valid, views], offset=array.offset).take(rows)
+        taken = _within(pa.Array.from_buffers(pa.binary(16), len(array), [valid, views], offset=array.offset), rows)
         return pa.Array.from_buffers(type_, len(taken), [*taken.buffers(), *texts], offset=taken.offset
                                      ).cast(_LARGE[type_])
-    return array.take(rows)
+    return _within(array, rows)
+
+
+def _within(values: Any, rows: pa.Array) -> Any:
+    """The ``rows`` of ``values``, an array or several, which has them: to look whether it does takes half the time."""
+    return pc.take(values, rows, boundscheck=False)
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:

@@ -5,7 +5,7 @@ their place, so that nothing else knows of them; DuckDB computes what they say o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -75,5 +75,5 @@ def _contains(args: list[Any]) -> exp.Expr:
 
 
 #: What makes the longer condition, by the word as sqlglot has it.
-WORDS: Mapping[str, Callable[[list[Any]], exp.Expr]] = {
+WORDS: dict[str, Any] = {
     "NEAR": _near, "IN_NETWORK": _in_network, "CONTAINS": _contains}

@@ -66,6 +66,8 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
         # Windows close on tuples as these come, and times rise: tuples of R are decided in their order.
         return OrderedRows(rows, partner, lambda: decided().places())
     if kind.how == "asof" and kind.direction == "forward":  # the partner decides, which comes within both windows
+        if (partner[1:] >= partner[:-1]).all():  # as where there are no keys
+            return OrderedRows(rows, partner, lambda: decided().places())
         order = stable_order(partner)
         return OrderedRows(rows[order], partner[order], lambda: decided().places())
     if kind.direction == "nearest" and (by_times := order_by_times(query, incoming, rows, partner)) is not None:
