@@ -36,10 +36,6 @@ _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
     "qualify": ((T.QUALIFY,), "QUALIFY", "put the condition on pairs into WHERE"),
     "windows": ((T.WINDOW,), "WINDOW", "the windows of the streams are given by window=…, outside the text"),
 }
-_SETS: dict[type[exp.Expr], tuple[tuple[TokenType, ...], str]] = {
-    exp.Union: ((T.UNION,), "UNION"), exp.Except: ((T.EXCEPT,), "EXCEPT"),
-    exp.Intersect: ((T.INTERSECT,), "INTERSECT"),
-}
 #: Words that cannot be next to a comma.
 _BETWEEN = {T.SELECT, T.ALL, T.FROM, T.WHERE, T.ON, T.JOIN, T.INNER, T.CROSS, T.COMMA, T.ALIAS}
 _BEHIND_WHERE = {T.GROUP_BY, T.HAVING, T.QUALIFY, T.WINDOW, T.ORDER_BY, T.LIMIT, T.OFFSET, T.FETCH}
@@ -222,9 +218,9 @@ def _check_commas(source: StatementText) -> None:
 
 def _check_clauses(tree: Any, source: StatementText) -> None:
     """Raise `StatementError` for a clause of the statement ``tree`` that is not supported."""
-    if type(tree) in _SETS:
-        kinds, name = _SETS[type(tree)]
-        raise source.at(_no(name, "run the statements one by one and put their results together"), kinds)
+    if isinstance(tree, exp.SetOperation):
+        name = type(tree).__name__.upper()
+        raise source.at(_no(name, "run the statements one by one and put their results together"), (T[name],))
     if not isinstance(tree, exp.Select):
         raise source.error("a statement must be a SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'", 0)
     for arg, value in tree.args.items():
@@ -317,16 +313,12 @@ def _ordering(tree: Any, source: StatementText) -> Ordering:
     have.
     """
     order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
-    terms = () if order is None else tuple(order.expressions)
-    if any(not isinstance(term, exp.Ordered) for term in terms):
-        raise source.at("ORDER BY takes columns of the result, each with ASC or DESC and NULLS FIRST or LAST only",
-                        (T.ORDER_BY,))
     options = None if limit is None else limit.args.get("limit_options")
     if options is not None and options.args.get("percent"):
         raise source.at("LIMIT and FETCH take a number of rows only, without PERCENT", _COUNTS)
     counts = [None if part is None else _count(part, source) for part in (limit, offset)]
     word = None if order is limit is offset is None else source.first((T.ORDER_BY, *_COUNTS, T.OFFSET))
-    return Ordering(terms, counts[1] or 0, counts[0], word)
+    return Ordering(() if order is None else tuple(order.expressions), counts[1] or 0, counts[0], word)
 
 
 def _count(part: Any, source: StatementText) -> int:

@@ -5,7 +5,7 @@ their place, so that nothing else knows of them; DuckDB computes what they say o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -38,42 +38,37 @@ def _parsed(template: str) -> Any:
     return sqlglot.parse_one(template, dialect="duckdb")
 
 
-def _filled(template: str, args: Sequence[Any]) -> exp.Expr:
-    """``template``, DuckDB's SQL, with ``args`` in place of its columns a, b, c, …"""
-    made: exp.Expr = _parsed(template).transform(
-        lambda node: exp.Paren(this=args["abcde".index(node.name)].copy()) if isinstance(node, exp.Column) else node)
-    return exp.Paren(this=made)
+def _word(usage: str, **templates: str) -> Callable[[list[Any]], exp.Expr]:
+    """A word that takes values as ``usage`` says: by their number, behind a letter, the SQL of DuckDB that stands for
+    it, with the columns a, b, c, … in place of the values.
+    """
+    def made(args: list[Any]) -> exp.Expr:
+        template = templates.get(f"n{len(args)}")
+        if template is None:
+            raise PredicateError(f"{usage}, not {len(args)} values")
+        return exp.Paren(this=_parsed(template).transform(lambda node: exp.Paren(
+            this=args["abcde".index(node.name)].copy()) if isinstance(node, exp.Column) else node))
+
+    return made
 
 
 def _near(args: list[Any]) -> exp.Expr:
-    if len(args) != 5:
-        raise PredicateError(f"near() takes latitude and longitude of two points in degrees, and kilometres, such as "
-                             f"near(r.lat, r.lon, s.lat, s.lon, 2), not {len(args)} values")
-    if args[4].find(exp.Column):
-        return _filled(f"{_LINE} <= CASE WHEN e >= 0 THEN pow(2 * sin(least(e / {_DIAMETER}, pi() / 2)), 2) "
-                       "ELSE -1 END", args)
-    if not isinstance(args[4], exp.Literal) or args[4].is_string:
-        raise PredicateError(f"near() takes kilometres as a number from 0 on or a column, such as 2.5, not "
-                             f"{args[4].sql('duckdb')}")
-    return _filled(f"{_LINE} <= {(2 * math.sin(min(float(args[4].name) / _DIAMETER, math.pi / 2))) ** 2!r}", args)
+    if len(args) == 5 and not args[4].find(exp.Column):  # a constant, which the language knows
+        if not isinstance(args[4], exp.Literal) or args[4].is_string:
+            raise PredicateError(f"near() takes kilometres as a number from 0 on or a column, such as 2.5, not "
+                                 f"{args[4].sql('duckdb')}")
+        line = (2 * math.sin(min(float(args[4].name) / _DIAMETER, math.pi / 2))) ** 2
+        return _word("", n4=f"{_LINE} <= {line!r}")(args[:4])
+    return _word("near() takes latitude and longitude of two points in degrees, and kilometres, such as near(r.lat, "
+                 "r.lon, s.lat, s.lon, 2)", n5=f"{_LINE} <= CASE WHEN e >= 0 THEN pow(2 * sin(least(e / {_DIAMETER}, "
+                 f"pi() / 2)), 2) ELSE -1 END")(args)
 
 
-def _in_network(args: list[Any]) -> exp.Expr:
-    if len(args) != 2:
-        raise PredicateError(f"in_network() takes an address and a network of IPv4 as texts, such as in_network(r.ip, "
-                             f"s.cidr), not {len(args)} values")
-    return _filled(f"{_NUMBER.format(of='a')} BETWEEN {_FIRST} AND {_LAST}", args)
-
-
-def _contains(args: list[Any]) -> exp.Expr:
-    if len(args) == 2:  # DuckDB's, of texts, lists and maps
-        return exp.Anonymous(this="contains", expressions=args)
-    if len(args) not in (3, 4):
-        raise PredicateError(f"contains() takes start and end of an interval, and a point or an interval in it, such "
-                             f"as contains(r.start, r.end, s.at), not {len(args)} values")
-    return _filled("a <= c AND c < b" if len(args) == 3 else "a <= c AND d <= b", args)
-
-
-#: What makes the longer condition, by the word as sqlglot has it.
+#: What makes the longer condition, by the word as sqlglot has it. With two values, `contains` is DuckDB's.
 WORDS: dict[str, Any] = {
-    "NEAR": _near, "IN_NETWORK": _in_network, "CONTAINS": _contains}
+    "NEAR": _near,
+    "IN_NETWORK": _word("in_network() takes an address and a network of IPv4 as texts, such as in_network(r.ip, s.net)",
+                        n2=f"{_NUMBER.format(of='a')} BETWEEN {_FIRST} AND {_LAST}"),
+    "CONTAINS": _word("contains() takes start and end of an interval, and a point or an interval in it, such as "
+                      "contains(r.start, r.end, s.at)", n2="contains(a, b)", n3="a <= c AND c < b",
+                      n4="a <= c AND d <= b")}
