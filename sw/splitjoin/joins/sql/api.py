@@ -45,7 +45,6 @@ from splitjoin.tables.inputs import ArrowSchema, Rows, as_stated, table_or_files
 from splitjoin.tables.stated import NOTHING, NullValues, Stated, Types
 
 from ..arranged import arranged, sorts, whole_window
-from ..computed import with_computed
 from ..execution import Output, run
 from .database import REFUSED, refused_twice, with_tool
 from .join_order import JoinOrder, multiway_rows
@@ -278,7 +277,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
             return _run(statement, dict(zip(SIDES, rows, strict=True)), chosen, sort, path, aggregates=aggregates,
                         **call.of_two(statement))
         result = multiway_rows(statement, [_read(data, tree, time) for data in rows], partial(
-            _run, device=chosen, sort=False, to=None, make=make_select), sort=sort, **call.of_several())
+            _run, device=chosen, sort=False, to=None), sort=sort, **call.of_several())
         return _stored(result.table, path, counters=result.counters, plan=result.plan)
     except (PredicateError, SchemaError) as refused:
         try:
@@ -415,9 +414,8 @@ class _SqlCall:
             return joined[-1].table
 
         def run_several(statement: Statement, tables: Sequence[pa.Table], chosen: JoinOrder) -> pa.Table:
-            joined.append(multiway_rows(statement, tables, partial(
-                _run, device=device, sort=False, to=None, make=make_select), sort=self.sort, chosen=chosen,
-                **self.of_several()))
+            joined.append(multiway_rows(statement, tables, partial(_run, device=device, sort=False, to=None),
+                                        sort=self.sort, chosen=chosen, **self.of_several()))
             return joined[-1].table
 
         rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"])
@@ -450,10 +448,9 @@ def _read(data: pa.Table | TableFiles, tree: Any, time: TimeSpec | None) -> pa.T
 
 
 def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,
-         to: Path | None, *, window: WindowSpec | None, make: Callable[..., Select] = Select.make,
-         **how: Any) -> JoinResult:
+         to: Path | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
     def made(schemas: Mapping[Side, Schema], window: WindowSpec) -> Select:
-        select = make(statement, schemas["r"], schemas["s"], window=window, whole=True, **how)
+        select = Select.make(statement, schemas["r"], schemas["s"], window=window, whole=True, **how)
         if to is not None:  # before any work
             check_columns(select.schema, to)
         return select
@@ -467,8 +464,7 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
     measured = {side: _measured(declared[side], rows[side]) for side in rows}
     select = made(measured, whole_window(rows["r"], rows["s"]) if window is None else window)
     if not files:
-        rows = {side: read_columns(with_computed(select.query, side, data), select.needed(side))
-                for side, data in tables.items()}
+        rows = {side: read_columns(data, select.needed(side)) for side, data in tables.items()}
     same = statement.grouped and identical_rows(rows["r"]) is not None
     if same:  # in the columns that are needed; perhaps not in others
         rows["r"] = read_columns(tables["r"], declared["r"].names)

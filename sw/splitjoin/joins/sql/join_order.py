@@ -21,7 +21,7 @@ from splitjoin.engines.device import pairs
 from splitjoin.engines.registry import host
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.order import Order, parse_order
-from splitjoin.lang.schema import Schema
+from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.result import JoinResult
@@ -31,6 +31,7 @@ from ..execution import Output, run
 from .multiway import TIME, Windows, latest, read_parts, steps
 from .select import Select
 from .statement import SelectItem, Statement, TableName
+from .terms import with_computed_terms
 from .trees import StatementText, conjunction, named_column
 
 __all__ = ["JoinOrder", "join_order", "multiway_rows"]
@@ -223,7 +224,11 @@ def multiway_rows(statement: Statement, tables: Sequence[pa.Table], run: Callabl
         if windows is not None and step.window is not None:
             names = [t.label for t in step.statement.tables]
             how = {"window": dict(zip(names, step.window, strict=True)), "time": windows.of_step(step)}
-        result = run(step.statement, {"r": left, "s": tables[at]}, order="none", **how)
+        given: dict[Side, pa.Table] = {"r": left, "s": tables[at]}
+        try:
+            result = run(step.statement, given, order="none", **how)
+        except PredicateError as refused:
+            result = run(*with_computed_terms(step.statement, given, refused), order="none", **how)
         plans.append(result.plan)
         for name, n in result.counters.items():
             counters[name] = counters.get(name, 0) + n

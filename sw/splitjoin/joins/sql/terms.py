@@ -24,7 +24,7 @@ from .select import Select
 from .statement import Statement, TableName
 from .trees import conjunction, conjuncts, named_column, quoted, sql_text
 
-__all__ = ["OneTableTerms", "computed_terms", "extended", "make_select"]
+__all__ = ["OneTableTerms", "computed_terms", "extended", "make_select", "with_computed_terms"]
 
 #: The text above all that begin with p, where there is one. No text has a character from D800 to DFFF.
 _LAST = "rtrim(p, chr(1114111))"
@@ -185,6 +185,23 @@ def make_select(statement: Statement, r: Schema, s: Schema, **parts: Any) -> Sel
         if not computed:
             raise
         return replace(select, query=replace(select.query, computed=tuple(computed)))
+
+
+def with_computed_terms(statement: Statement, tables: Mapping[Side, pa.Table],
+                        refused: PredicateError) -> tuple[Statement, dict[Side, pa.Table]]:
+    """``statement``, over two ``tables``, with columns in place of what ON says of one of them in words that are not in
+    the language; and the tables with these. Raises ``refused``, the error of the statement, where DuckDB does not know
+    these words either.
+    """
+    try:
+        with connection() as db:
+            terms = OneTableTerms(db, statement, tables)
+            on = [terms.read(term, "ON") for term in conjuncts(statement.on[0])]
+    except ToolError as error:
+        raise with_tool(refused, error) from None
+    except SplitJoinError:
+        raise refused from None
+    return replace(statement, on=(conjunction(on),)), terms.tables
 
 
 def computed_terms(statement: Statement, schemas: Mapping[Side, Schema]) -> tuple[Statement, list[ComputedColumn]]:

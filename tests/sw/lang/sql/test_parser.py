@@ -313,7 +313,7 @@ def test_every_generated_condition_is_read(condition: object) -> None:
     ("r.x << 0.5 = 1", "the number of places to shift by must be a whole number from 0 to 63, not 1/2"),
     ("r.x IN ()", "the condition 'r.x IN ()' cannot be read|IN needs at least one value|IN with anything but a list"),
     ("least(r.x) = 1", r"least\(\) needs two values or more"),
-    ("starts_with(r.name, r.name)", "not string with string; in SQL over two tables or streams"),
+    ("starts_with(r.name, r.name)", "not string with string; in SQL over tables or streams"),
     ("CASE WHEN r.x THEN 1 ELSE 2 END = 1", r"a condition \(true or false\) is needed here, but this is"),
     ("coalesce(r.x, 'a') = 1", "cannot be compared"),
 ])
