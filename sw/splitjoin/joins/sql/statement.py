@@ -220,7 +220,7 @@ def _check_clauses(tree: Any, source: StatementText) -> None:
     """Raise `StatementError` for a clause of the statement ``tree`` that is not supported."""
     if isinstance(tree, exp.SetOperation):
         name = type(tree).__name__.upper()
-        raise source.at(_no(name, "run the statements one by one and put their results together"), (T[name],))
+        raise source.at(_no(name, "run the statements one by one and put their results together"), (getattr(T, name),))
     if not isinstance(tree, exp.Select):
         raise source.error("a statement must be a SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'", 0)
     for arg, value in tree.args.items():

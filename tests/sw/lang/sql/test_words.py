@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ import splitjoin
 from splitjoin import PredicateError, StatementError
 
 
-def numbered(**columns: list[object]) -> pa.Table:
+def numbered(**columns: Any) -> pa.Table:
     return pa.table({"id": range(len(next(iter(columns.values()))))} | columns)
 
 
