@@ -29,7 +29,7 @@ CONDITIONS = {
 }
 conditions = st.sampled_from(list(CONDITIONS))
 #: Those that take long, as they compile kernels for other conditions, have half of them in CI.
-few_conditions = st.sampled_from(list(CONDITIONS)[1:examples(6)])
+few_conditions = st.sampled_from(list(CONDITIONS)[1:examples(8)])
 windows = st.one_of(st.none(), st.integers(0, 9).map(lambda n: f"RANGE {n}"),
                     st.integers(1, 6).map(lambda n: f"ROWS {n}"))
 _values = st.one_of(st.none(), st.integers(0, 5))

@@ -184,7 +184,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
                 job.kill()
                 done.jvms += 1
                 say(f"{n + 1}: the JVM was killed")
-        files = _feed(folder, files, 3, seed, sides)
+        files = _feed(folder, files, 1, seed, sides)
         _go_on(job)
         _end(folder, files, sides)
         (folder / "stop").touch()

@@ -16,7 +16,9 @@ __all__ = ["faulty"]
 
 @cache
 def _source(function: Callable[..., Any]) -> str:
-    return textwrap.dedent(inspect.getsource(function))
+    lines, first = inspect.getsourcelines(function)
+    # Its lines keep their numbers, so that a scheduler lets others run between any two of them.
+    return "\n" * (first - 1) + textwrap.dedent("".join(lines))
 
 
 def faulty(part: type | ModuleType, name: str, old: str, new: str) -> Callable[..., Any]:
@@ -46,8 +48,6 @@ def faulty(part: type | ModuleType, name: str, old: str, new: str) -> Callable[.
     Planting().visit(tree)
     assert nodes == 1, f"{part.__name__}.{name} has {nodes} times: {old}"
     names: dict[str, Any] = {}
-    # As a function of its file, so that a scheduler lets others run between any two of its lines.
-    ast.increment_lineno(tree, inspect.getsourcelines(getattr(part, name))[1] - 1)
     exec(compile(tree, inspect.getfile(part), "exec"),
          vars(part if isinstance(part, ModuleType) else sys.modules[part.__module__]), names)
     made: Callable[..., Any] = names[name]

@@ -17,7 +17,7 @@ from splitjoin.server import JoinService, read_config
 from ...support.sampling import examples
 from .clients import Server, act, config, offers, orders, put, rows
 
-N = 3000
+N = 2000
 
 
 def test_clients_of_a_server_that_is_killed_lose_and_double_nothing(tmp_path: Path) -> None:
