@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from splitjoin.lang.schema import Schema
     from splitjoin.rows.result import JoinResult
     from splitjoin.sessions import (
+        AdaptivePrecision,
         AsyncStreamJoin,
         Limit,
         MultiwayJoin,
@@ -65,14 +66,14 @@ if TYPE_CHECKING:
     from splitjoin.sessions.gate import ScaleGate
 
 # `open` is public too, but not here: a star import must not hide Python's own.
-__all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "Explanation", "InputError", "JoinResult",
-           "Limit", "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
-           "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "Shedding", "SnapshotError",
-           "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError",
-           "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "drop_epochs", "explain",
-           "field", "fixed", "function", "greatest", "horizon", "join", "least", "measured", "open_async",
-           "open_multiway", "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
-           "unsigned", "where"]
+__all__ = ["AdaptivePrecision", "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "Explanation",
+           "InputError", "JoinResult", "Limit", "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError",
+           "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams",
+           "Shedding", "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError",
+           "UnsupportedError", "WindowError", "WindowOverflow", "aggregate", "coalesce", "component", "date_diff",
+           "date_trunc", "drop_epochs", "explain", "field", "fixed", "function", "greatest", "horizon", "join", "least",
+           "measured", "open_async", "open_multiway", "open_unsorted", "parquet_schema", "predicate", "query", "share",
+           "signed", "sql", "tune", "unsigned", "where"]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")
@@ -96,8 +97,8 @@ _MODULES = {name: f"splitjoin.{module}" for module, names in {
     "lang.query": "Query",
     "lang.schema": "Schema",
     "rows.result": "JoinResult",
-    "sessions": "AsyncStreamJoin Limit MultiwayJoin SharedQuery SharedStreams Shedding StreamJoin open open_async "
-                "open_multiway open_unsorted query share",
+    "sessions": "AdaptivePrecision AsyncStreamJoin Limit MultiwayJoin SharedQuery SharedStreams Shedding StreamJoin "
+                "open open_async open_multiway open_unsorted query share",
     "sessions.epochs": "drop_epochs",
     "sessions.gate": "ScaleGate",
 }.items() for name in names.split()}

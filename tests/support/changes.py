@@ -108,7 +108,7 @@ def turns(order: str, windows: Sequence[WindowSpec] = ()) -> st.SearchStrategy[l
     one.append(st.tuples(st.just("mask"), st.sets(st.integers(0, CORES - 1))))
     one.append(st.tuples(st.sampled_from(["poll", "restart", "snapshot", *(["heartbeat"] if windows else [])]),
                          st.just(0)))
-    if order.startswith("outer"):
+    if order.startswith(("outer", "inner")):
         one.append(st.tuples(st.just("precision"), st.integers(1, 4)))
     if not order.startswith("inner"):
         one.append(st.tuples(st.just("move"), st.integers(0, 2)))

@@ -78,11 +78,16 @@ def groups(items: Iterable[Item], side: int) -> list[tuple[int, frozenset[tuple[
     return found
 
 
-def run(device: Device, query: Query, r: Any, s: Any, cuts: Sequence[int] = ()) -> Items:
-    """The items that ``device`` gives for two whole tables, pushed in slices that end at ``cuts``."""
+def run(device: Device, query: Query, r: Any, s: Any, cuts: Sequence[int] = (),
+        precisions: Sequence[int] = ()) -> Items:
+    """The items that ``device`` gives for two whole tables, pushed in slices that end at ``cuts``; ``precisions``: of
+    the slices, if not empty.
+    """
     with device.open(query) as session:
         found = []
-        for part in slices(arrivals(query, r, s), cuts):
+        for n, part in enumerate(slices(arrivals(query, r, s), cuts)):
+            if precisions:
+                session.precision(precisions[n])
             session.push(part)
             found.append(session.poll())
         found.append(session.flush())

@@ -37,6 +37,7 @@ class LaggingSession(Session):
         self._device, self._session = device, session
         self.row_limit = device.rows
         self._items = np.empty(0, ITEM)
+        self._due = 0  # items that the next poll gives
 
     def push(self, arrivals: Arrivals) -> None:
         self._device.pushes.append(1)
@@ -47,12 +48,17 @@ class LaggingSession(Session):
 
     def poll(self) -> Items:
         self._items = np.concatenate([self._items, self._session.poll()])
-        n = max(len(self._items) - self._device.lag, 0)
+        n, self._due = max(len(self._items) - self._device.lag, self._due), 0
         found, self._items = self._items[:n], self._items[n:]
         return found
 
     def flush(self) -> Items:
         return np.concatenate([self._items, self._session.flush()])
+
+    def precision(self, n: int) -> None:
+        self._items = self.settle()
+        self._due = len(self._items)
+        self._session.precision(n)
 
     def settle(self) -> Items:
         found, self._items = np.concatenate([self._items, self._session.poll()]), self._items[:0]

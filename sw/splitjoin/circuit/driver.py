@@ -12,7 +12,17 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError, DeviceLost, OrderError, UnsupportedError, WindowOverflow
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Device, Fault, Items, Session, check_inner, check_masked
+from splitjoin.engines.device import (
+    ITEM,
+    PAIR,
+    Device,
+    Fault,
+    Items,
+    Session,
+    check_inner,
+    check_masked,
+    checked_precision,
+)
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
@@ -221,6 +231,7 @@ class CircuitSession(Session):
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
         self._masked: frozenset[int] = frozenset()
+        self._noted = [0, 0, 0]
         self._faults: list[Fault] = []
         self._check_abi()
         for name, value in words.items():
@@ -332,6 +343,26 @@ class CircuitSession(Session):
             self._receive(pack(self._config.input_record, fields, len(changed)), until_end=False)
         self._masked = masked
         self.rotation = self._config.cores if masked else self.rotation
+
+    def precision(self, n: int) -> None:
+        # Settings stay while records are in flight, so the circuit is drained first.
+        slice_ = min(checked_precision(self._query.order, n, ("inner",)), self._config.capacity)
+        if not self._flushed:
+            self._end(last=False)
+        self._write("slice", slice_)
+        self.waiting()  # no record waits while it is drained
+
+    def waiting(self) -> float | None:
+        """As `Session.waiting`: cycles in which a record was not accepted, less those in which cores compare. A core
+        with an index looks few tuples up, so that its share is too high.
+        """
+        names = ("cycles", "input_stalls", "comparisons")
+        if not set(names) <= set(self._config.structure.counters):
+            return None
+        before, self._noted = self._noted, [self._read(name) for name in names]
+        cycles, stalls, compared = (now - then for now, then in zip(self._noted, before, strict=True))
+        busy = compared / (2 * self._config.cores * self._config.lanes)  # of both regions; a pass has one probe
+        return min(1.0, max(0.0, stalls - busy) / max(1, cycles))
 
     def counters(self) -> dict[str, int]:
         found = {name: self._read(name) for name in self._config.structure.counters}

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.errors import DeviceError, InputError, OrderError, UnsupportedError
+from splitjoin.base.errors import DeviceError, InputError, OrderError, UnsupportedError, plural
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.order import Order
@@ -241,6 +241,21 @@ class Session(ABC):
         """
         raise DeviceError(f"a session of {type(self).__name__} has no cores to mask; use a circuit, or device='golden'")
 
+    def precision(self, n: int) -> None:
+        """Let slices of order ``inner`` have ``n`` comparisons of each sub-window from the next tuple on.
+
+        The next `poll` gives all results of the tuples before it. Raises `OrderError` in other orders, and
+        `DeviceError` where the device has no slices that change.
+        """
+        raise DeviceError(f"a session of {type(self).__name__} keeps the slices that it was opened with; open a new "
+                          f"one")
+
+    def waiting(self) -> float | None:
+        """The share of the time since the last call, 0 to 1, in which tuples or cores waited for results to leave;
+        None where the device does not tell.
+        """
+        return None
+
     def counters(self) -> dict[str, int]:
         """Named counters of the session so far, for example ``cycles`` and ``comparisons``."""
         return {}
@@ -398,11 +413,12 @@ def check_inner(query: Query) -> None:
                                f"and decide its rows as splitjoin.join does")
 
 
-def checked_precision(order: Order, n: int) -> int:
-    """``n`` as the precision of ``order`` from some tuple on. Raises `OrderError` unless the order has one."""
-    if order.kind not in ("outer", "inner"):
-        raise OrderError(f"a precision is of orders 'outer(N)' and 'inner(n)', but the order is '{order}'; open the "
-                         f"query with one of these")
+def checked_precision(order: Order, n: int, kinds: tuple[str, ...] = ("outer", "inner")) -> int:
+    """``n`` as the precision of ``order`` from some tuple on. Raises `OrderError` unless the order is of ``kinds``."""
+    if order.kind not in kinds:
+        named = " and ".join(f"'{kind}(n)'" for kind in kinds)
+        raise OrderError(f"a precision is of {plural(len(kinds), 'order')} {named}, but the order is "
+                         f"'{order}'; open the query with {'it' if len(kinds) == 1 else 'one of these'}")
     return Order(order.kind, n).n
 
 

@@ -54,6 +54,11 @@ class Changes:
             else:
                 groups.append((start + -(-(probe - start) // old) * old, n))
 
+    @property
+    def n(self) -> int:
+        """The precision that was set last."""
+        return self._groups[0][-1][1]
+
     def hide(self, end: tuple[int, int]) -> None:
         """Note that tuples before row ids ``end`` may lack pairs, as cores were masked or left out."""
         self._hidden = max(self._hidden[0], end[0]), max(self._hidden[1], end[1])

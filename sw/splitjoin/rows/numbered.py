@@ -58,15 +58,17 @@ class NumberedSession:
             query = times.query
         self._order = query.pairs.order
         kind = self._order.kind
+        self.changes = changes or Changes(self._order.n)
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
+        elif kind == "inner":
+            query = replace(query, order=Order("inner", self.changes.n))
         self._immediate, self._times = device.immediate, times
         opened = device.open if folds else device.open_latest if query.is_unbounded else device.open_deciding
         needless = not stars and kind in ("outer", "total") and device.immediate and device.in_total_order
         if needless and opened == device.open_deciding:
             opened, query = device.open, replace(query.narrowed.pairs, order=Order("none"))
         self._session = opened(query)
-        self.changes = changes or Changes(self._order.n)
         self._first = dict(zip(SIDES, first, strict=True))
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)
@@ -133,7 +135,24 @@ class NumberedSession:
 
     def settle(self) -> Items:
         """Wait until all pushed tuples are settled, and return the items since the last call (`Session.settle`)."""
-        return self._settle(self._checked(self._session.settle))
+        return self._all(self._checked(self._session.settle))
+
+    def precision(self, n: int) -> Items:
+        """Let slices of order ``inner`` have ``n`` comparisons from the next tuple on (`Session.precision`), and return
+        the items since the last call: all tuples before are settled.
+        """
+        self._session.precision(n)
+        return self._all(self._checked(self._session.poll))
+
+    def waiting(self) -> float | None:
+        """As `Session.waiting`."""
+        return self._session.waiting()
+
+    def _all(self, items: Items) -> Items:
+        """The settled items among ``items``, where all that was pushed is done."""
+        if self._order.kind == "inner":  # no star says so
+            self._settled = np.maximum(self._settled, [self.pushed[side] for side in SIDES])
+        return self._settle(items)
 
     def advance(self, now: int) -> None:
         """Tell a device whose states leave whole that no tuple below event time ``now`` will be pushed."""

@@ -26,9 +26,10 @@ from .aio import AsyncSource, AsyncStreamJoin
 from .limit import Limit
 from .multiway import MultiwayJoin
 from .opening import open as open, open_async, open_multiway, open_unsorted, query, share  # noqa: A004  # called as splitjoin.open
+from .precision import AdaptivePrecision
 from .session import StreamJoin
 from .shared import CommonJoin, SharedQuery, SharedStreams
 from .shedding import Shedding
 
-__all__ = ["AsyncSource", "AsyncStreamJoin", "CommonJoin", "Limit", "MultiwayJoin", "SharedQuery", "SharedStreams",
-           "Shedding", "StreamJoin", "open_async", "open_multiway", "open_unsorted", "query", "share"]
+__all__ = ["AdaptivePrecision", "AsyncSource", "AsyncStreamJoin", "CommonJoin", "Limit", "MultiwayJoin", "SharedQuery",
+           "SharedStreams", "Shedding", "StreamJoin", "open_async", "open_multiway", "open_unsorted", "query", "share"]

@@ -1,29 +1,20 @@
-"""Which changes a session takes while it runs: what a precision and other windows need."""
+"""Which changes a session takes while it runs: what other windows need."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from splitjoin.base.errors import OrderError, UnsupportedError
-from splitjoin.engines.device import Device, checked_precision
-from splitjoin.lang.order import Order
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 from splitjoin.lang.windows import Extent
 from splitjoin.rows.numbered import NumberedSession
 
-__all__ = ["Change", "check_precision", "check_window", "resumed"]
+__all__ = ["Change", "check_window", "resumed"]
 
 #: Makes a change that was checked, and returns the row ids (R's, S's) of the first tuples after it.
 Change = Callable[[], tuple[int, int]]
-
-
-def check_precision(order: Order, n: int) -> None:
-    """Raise `OrderError` unless ``n`` can be the precision of ``order`` from some tuple on."""
-    checked_precision(order, n)
-    if order.kind != "outer":
-        raise OrderError(f"slices of order '{order}' are made on the device, as it compares; take a snapshot, and "
-                         f"go on in a session with order 'inner({n})', or use order 'outer({n})'")
 
 
 def check_window(query: Query, device: Device, session: NumberedSession, *, ended: bool, in_order: bool) -> None:

@@ -13,6 +13,7 @@ from splitjoin.rows.device_times import is_unordered
 
 from .faults import CoreFaults
 from .gate import ScaleGate, SourceGate, UnorderedGate
+from .precision import PrecisionControl
 from .results import ResultQueue
 from .schemas import SessionSchemas
 from .shedding import Shedding
@@ -84,12 +85,14 @@ class PipelineOptions:
         punctuation: True if somebody looks at items.
         faults: What follows when the device leaves out a core.
         shedding: By which rule tuples are dropped under load; None if none are.
+        control: Chooses the precision behind each push; None if it stays.
     """
 
     limit: Limit = field(default_factory=Limit)
     punctuation: bool = False
     faults: CoreFaults = field(default_factory=CoreFaults)
     shedding: Shedding | None = None
+    control: PrecisionControl | None = None
 
 
 @dataclass(frozen=True)

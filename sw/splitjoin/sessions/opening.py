@@ -28,6 +28,7 @@ from .gate import Watermark
 from .gate.times import Idle, Lateness
 from .limit import Limit
 from .multiway import MultiwayJoin
+from .precision import AdaptivePrecision
 from .schemas import arrow_schema, check_query
 from .session import StreamJoin
 from .shared import SharedStreams
@@ -90,7 +91,8 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Selecte
          lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
          idle: Idle | None = None, early: bool = False, limit: Limit | int | None = None,
          when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
-         punctuation: bool = False, clock: Callable[[], float] = threads.monotonic, on_fault: OnFault = "continue",
+         punctuation: bool = False, precision: AdaptivePrecision | None = None,
+         clock: Callable[[], float] = threads.monotonic, on_fault: OnFault = "continue",
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
@@ -101,8 +103,8 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Selecte
     check_query(query)
     chosen = find_device(device, **merged_options(device_options, options, device, open))
     return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, early=early,
-                      limit=limit, when_full=when_full, shedding=shedding, punctuation=punctuation, clock=clock,
-                      on_fault=on_fault)
+                      limit=limit, when_full=when_full, shedding=shedding, punctuation=punctuation,
+                      precision=precision, clock=clock, on_fault=on_fault)
 
 
 def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | Device] = "cpu", *,

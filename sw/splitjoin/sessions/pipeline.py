@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import Device, Fault, Items, check_masked
+from splitjoin.engines.device import Device, Fault, Items, check_masked, checked_precision
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
@@ -25,7 +25,7 @@ from splitjoin.rows.numbered import NumberedSession, RowIds
 from splitjoin.rows.operator import RowBatch, RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
-from .change_checks import Change, check_precision, check_window, resumed
+from .change_checks import Change, check_window, resumed
 from .faults import ATTEMPTS, lost, opened_again
 from .gate import ReadyGate, Shed
 from .limit import PipelineOptions
@@ -144,9 +144,18 @@ class Pipeline(Generic[Gate]):
         than the one before, and a few times otherwise. An exception is also kept as ``failure``. The slice on which a
         device failed will be pushed again.
         """
+        control, before = self._options.control, sum(self.pushed)
+        began = 0.0 if control is None else control.clock()
         with self._noting_failures():
             self._collect()
             self._persisting(lambda: self._advance(unlimited))
+        if control is not None and sum(self.pushed) > before and not self.ended:
+            seconds = control.clock() - began
+            with self._noting_failures():
+                waiting = self._persisting(lambda: self.device_session.waiting())
+            n = control.chosen(self.changes.n, seconds, waiting)
+            if n != self.changes.n:
+                self._slices(n)
 
     def place(self) -> tuple[int, int]:
         """The row ids (R's, S's) of the next tuples that become ready."""
@@ -185,6 +194,7 @@ class Pipeline(Generic[Gate]):
         out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
         out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts,
                 "faults": len(self.faults.seen)}
+        out |= {"precision": self.changes.n} if self._query.order.kind == "inner" else {}
         out |= self.gate.counters()
         return out | {f"device_{name}": n for name, n in of_device.items()}
 
@@ -213,9 +223,25 @@ class Pipeline(Generic[Gate]):
         return lambda: self._changed(lambda place: self.changes.mask(place, masked, of))
 
     def precision(self, n: int) -> Change:
-        """Changes the precision of order ``outer`` from the next tuples on."""
-        check_precision(self._query.order, n)
-        return lambda: self._changed(lambda place: self.changes.precision(place, n))
+        """Changes the precision of order ``outer`` or ``inner`` from the next tuples on."""
+        checked_precision(self._query.order, n)
+        if self._query.order.kind == "outer":
+            return lambda: self._changed(lambda place: self.changes.precision(place, n))
+
+        def act() -> RowIds:
+            self.work(unlimited=True)  # so that the device has all that is ready
+            self._slices(n)
+            return self.pushed
+
+        return act
+
+    def _slices(self, n: int) -> None:
+        """Let slices have ``n`` comparisons from the next tuple on that the device gets."""
+        if not self.ended:
+            with self._noting_failures():
+                self._persisting(lambda: self._emit(self.device_session.precision(n), self.device_session))
+            self._trim()
+        self.changes.precision(self.pushed, n)
 
     def _changed(self, change: Callable[[RowIds], None]) -> RowIds:
         change(place := self.place())

@@ -224,7 +224,8 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
 
         ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
         ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
-        ``late_…``, ``shed_…`` and ``forgotten_…`` (of both streams), ``restarts``, ``faults``; and as ``device_…`` the
+        ``late_…``, ``shed_…`` and ``forgotten_…`` (of both streams), ``restarts``, ``faults``, in order ``inner`` the
+        ``precision``; and as ``device_…`` the
         device's counters since its session began: after a restart, they count what was replayed and what came later. A
         board that has lost its state is opened again first, as by a push. After a device failed, its counters are
         missing.
@@ -297,7 +298,8 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
             self._work()
 
     def precision(self, n: int) -> tuple[int, int]:
-        """Let a star come after every ``n`` probes of a stream in order ``outer``, from its next star on.
+        """Let a star come after every ``n`` probes of a stream in order ``outer``, from its next star on; or in order
+        ``inner``, from the next tuple on, after every ``n`` comparisons of each sub-window.
 
         Returns the row ids (R's, S's) of the first tuples that come after the change. Raises `OrderError` in other
         orders.

@@ -22,6 +22,7 @@ from .gate import Shed, SourceGate, Watermark
 from .gate.times import Idle, Lateness, time_value
 from .limit import GateOptions, Limit, PipelineOptions
 from .pipeline import Pipeline
+from .precision import AdaptivePrecision
 from .reading import ReadingSession
 from .schemas import SessionSchemas
 from .shedding import Shedding
@@ -53,12 +54,14 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
             (`left`, `right`, `full`, `anti`), with the best partner (`asof`, `asof_left`), or with aggregates; they are
             taken back when that changes. All rows then have the column ``operation``: ``"+"``, or ``"-"`` for a row
             that is taken back.
-        clock: A function that returns seconds, which never fall; silence is measured by it.
+        clock: A function that returns seconds, which never fall; silence, and a push for ``precision``, are measured
+            by it.
         limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
             makes room; ``"shed"``: it drops tuples, which `shed_r` and `shed_s` return (semantics, section 6).
         shedding: With ``"shed"``, which tuples are dropped; by default as `Shedding` says.
         punctuation: True if `poll_items` is to give row ids and stars too.
+        precision: The bounds within which the session moves the n of order ``inner(n)`` by itself; None if it stays.
         on_fault: What the session does when a circuit with ``fault_timeout`` leaves out a core: ``"continue"``: it
             goes on, and the rows lack what `faults` says. ``"restart"``, or a device: it opens its device again, or the
             given one, and reloads the windows, so that no row is missing.
@@ -71,8 +74,8 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  early: bool = False, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
-                 punctuation: bool = False, clock: Callable[[], float] = threads.monotonic,
-                 on_fault: OnFault = "continue"):
+                 punctuation: bool = False, precision: AdaptivePrecision | None = None,
+                 clock: Callable[[], float] = threads.monotonic, on_fault: OnFault = "continue"):
         super().__init__(punctuation=punctuation)
         if not isinstance(early, bool):
             raise InputError(f"early must be True or False, not {early!r}")
@@ -83,12 +86,16 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
             raise InputError(f"shedding must be a splitjoin.Shedding, with when_full='shed', not {shedding!r} with "
                              f"{when_full!r}")
         shedding = (shedding or Shedding()) if when_full == "shed" else None
+        if precision is not None and not isinstance(precision, AdaptivePrecision):
+            raise InputError(f"precision must be a splitjoin.AdaptivePrecision, or None, not {precision!r}; the order "
+                             f"of the query has the precision that stays")
+        control = None if precision is None else precision.control(self._schemas.query.order, clock)
         limit = Limit.of(limit)
         self._begin_feeding(self._schemas, limit, blocks=when_full == "block")
         self._clock = clock
         gate = GateOptions(lateness, watermark, idle, clock, limit.late)
         self._pipeline = Pipeline[SourceGate](
-            self._schemas, device, PipelineOptions(limit, punctuation, CoreFaults(on_fault), shedding),
+            self._schemas, device, PipelineOptions(limit, punctuation, CoreFaults(on_fault), shedding, control),
             gate=lambda: gate.opened(self._schemas))
 
     def hand_over(self, rows: pa.Table) -> None:

@@ -38,17 +38,17 @@ def test_changes_in_slices_are_golden_s(data: st.DataObject, a: list[tuple[int, 
                              devices)
         # Each stream's items have their order.
         found, want = (items[np.argsort(items["side"], kind="stable")]
-                       for items in (found, masked_only(asked, tables, changes)))
+                       for items in (found, in_slices(asked, tables, changes)))
         assert found.tolist() == want.tolist(), device
 
 
-def masked_only(asked: Query, tables: dict[str, pa.Table], changes: list[Change]) -> Items:
-    """Golden's items on one core without the pairs that the masks of ``changes`` hide, one by one."""
+def in_slices(asked: Query, tables: dict[str, pa.Table], changes: list[Change]) -> Items:
+    """Golden's items on one core, on which the precisions of ``changes`` are made, without the pairs that their masks
+    hide, one by one.
+    """
     whole = arrivals(asked, tables["r"], tables["s"])
     position = {side: np.flatnonzero(whole.stream == side) for side in (0, 1)}
-    with GoldenDevice().open(asked) as session:
-        session.push(whole)
-        items = session.flush()
+    items = golden(asked, whole, [change for change in changes if change.n is not None], 1)
     keep = []
     for kind, side, r_id, s_id in items.tolist():
         probe, stored = (r_id, s_id) if side == 0 else (s_id, r_id)
@@ -89,9 +89,6 @@ def test_what_changes_refuse() -> None:
             session.precision(0)
     with splitjoin.open(query()) as session, pytest.raises(OrderError, match="a precision is of orders"):
         session.precision(2)
-    with splitjoin.open(query(order="inner(2)"), "golden") as session, pytest.raises(
-            OrderError, match="slices of order"):
-        session.precision(1)
     folded = query(aggregate={"n": "count(*)"}, how="left", on="r.x = s.a")
     with splitjoin.open(folded, "cpu") as session, pytest.raises(UnsupportedError, match="a mask needs all pairs"):
         session.mask([0], of=2)

@@ -17,7 +17,7 @@ from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
 from ..compiled.helpers import Team
-from ..device import ITEM, STAR, Items, Session
+from ..device import ITEM, STAR, Items, Session, checked_precision
 from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Joined
 from .fused_batch import FusedBatch
@@ -107,6 +107,7 @@ class BatchSession(Session):
         self._query, self._tuning = query, tuning
         self._is_timed = any(query.window(side).length is not None for side in SIDES)
         self._open_probes: npt.NDArray[np.int64] = np.zeros(2, np.int64)  # of R and of S, since the last star
+        self._slice = query.order.n if query.order.kind == "inner" else 0  # comparisons between stars of a probe
         self._last_time: int | None = None
         self._items: list[Items] = []
         self._comparisons = self._matches = 0
@@ -166,6 +167,10 @@ class BatchSession(Session):
             last += [(STAR, 1, -1, ends["s"] - 1)] if self._open_probes[1] else []
             self._items.append(np.array(last, ITEM))
         return self.poll()
+
+    def precision(self, n: int) -> None:
+        """As `Session.precision`."""
+        self._slice = checked_precision(self._query.order, n, ("inner",))
 
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs within the windows), ``candidates`` (those that the engine
@@ -310,7 +315,7 @@ class CpuSession(BatchSession):
         order = self._query.order
         every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
         self._for(len(part) * _GATHER_NS)
-        items, matches = gather(batch, found, every, order.n if order.kind == "inner" else 0, self._open_probes)
+        items, matches = gather(batch, found, every, self._slice, self._open_probes)
         return Joined(items, matches, pairs)
 
     def _for(self, nanoseconds: float) -> Team:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Entry entries[] = {
     SPLITJOIN_LOOP(open_session), SPLITJOIN_LOOP(close_session), SPLITJOIN_LOOP(stop_session), SPLITJOIN_LOOP(feed),
-    SPLITJOIN_LOOP(collect), SPLITJOIN_LOOP(splitjoin_core), SPLITJOIN_LOOP(celljoin_core),
+    SPLITJOIN_LOOP(adjust), SPLITJOIN_LOOP(collect), SPLITJOIN_LOOP(splitjoin_core), SPLITJOIN_LOOP(celljoin_core),
     SPLITJOIN_LOOP(handshake_core), SPLITJOIN_LOOP(low_latency_core),
     SPLITJOIN_LOOP(scalejoin_core),
     {nullptr, nullptr, nullptr, nullptr}};

@@ -94,13 +94,19 @@ struct Session {
     // Words of a core of a chain: tuples of R and S that have left it, and whether it lacks one that must expire.
     int64_t *left_of(int64_t core, int64_t side) const { return word_of(4 + 4 * core + side); }
     int64_t *wants_of(int64_t core, int64_t side) const { return word_of(6 + 4 * core + side); }
+    // Nanoseconds for which a core has waited until the merger took results.
+    int64_t *waited_of(int64_t core) const { return left_of(core, 0) + 1; }
 
     // Give a result to the merger. Returns false if the session stops.
     bool give(int64_t core, int64_t kind, int64_t side, int64_t r, int64_t s) const {
-        int64_t *record;
-        for (int64_t looks = 1; !(record = results()[core].room()); looks++) {
-            if (stops()) return false;
-            rest(looks);
+        int64_t *record = results()[core].room();
+        if (!record) {
+            const int64_t began = now();
+            for (int64_t looks = 1; !(record = results()[core].room()); looks++) {
+                if (stops()) return false;
+                rest(looks);
+            }
+            release(waited_of(core), *waited_of(core) + now() - began);
         }
         record[0] = kind, record[1] = side, record[2] = r, record[3] = s;
         results()[core].publish();

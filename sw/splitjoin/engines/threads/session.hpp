@@ -58,6 +58,16 @@ inline int64_t open_session(Rows numbers, Rows junctions) {
 // Have all cores end.
 inline void stop_session(int64_t address) { release(reinterpret_cast<Session *>(address)->word_of(0), int64_t{1}); }
 
+// Let slices of inner order have `slice` comparisons of a core from the next tuple on, when all others are done; 0 leaves
+// them as they are. Returns the nanoseconds for which all cores together have waited until the merger took results.
+inline int64_t adjust(int64_t address, int64_t slice) {
+    Session &session = *reinterpret_cast<Session *>(address);
+    if (slice) session.slice = slice;
+    int64_t waited = 0;
+    for (int64_t core = 0; core < session.cores; core++) waited += acquire(session.waited_of(core));
+    return waited;
+}
+
 // The loop of a session's first thread: it sends one message after the other, and takes results meanwhile.
 struct Feeder {
     Session &session;

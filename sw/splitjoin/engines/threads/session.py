@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -105,13 +106,14 @@ class ThreadSession(BatchSession):
         self._columns = {side: Store(tuning.slack) for side in SIDES}
         self._timeline, self._team, self._compared = Timeline(query, tuning.slack), Team(1), 0
         self._every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+        self._noted = [0, perf_counter_ns()]
         self.accepted: list[Rows] | None = None
         self.left: list[Rows] = []
         self.pace = 0
         self._room = np.empty(of.items * _ITEM_WORDS, np.int64)
         self._loops = loops(package=__package__)
         extents = [query.window(side) for side in SIDES]
-        numbers = [cores, len(self._tests), self._every, order.n if order.kind == "inner" else 0, order.kind == "total",
+        numbers = [cores, len(self._tests), self._every, self._slice, order.kind == "total",
                    of.block, of.threshold, of.way,
                    *(_NO_LIMIT if one.rows is None else min(one.rows, _NO_LIMIT) for one in extents),
                    *(_signed(min(one.length or 0, 2**64 - 1)) for one in extents),
@@ -164,6 +166,17 @@ class ThreadSession(BatchSession):
             self._matches += len(items)
             self._items.append(items)
         return super().flush()
+
+    def precision(self, n: int) -> None:
+        """As `Session.precision`; all that was pushed is done."""
+        super().precision(n)
+        self._loops["adjust"](self._address, self._slice)
+
+    def waiting(self) -> float:
+        """As `Session.waiting`: the share of the cores' time in which the merger had not taken their results."""
+        before, self._noted = self._noted, [self._loops["adjust"](self._address, 0), perf_counter_ns()]
+        waited, passed = (now - then for now, then in zip(self._noted, before, strict=True))
+        return min(1.0, waited / max(1, passed * self._cores))
 
     def close(self) -> None:
         """End the threads."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, SplitJoinError, UnsupportedError
-from splitjoin.engines.device import STAR, Device, Fault, Items, check_masked
+from splitjoin.engines.device import STAR, Device, Fault, Items, check_masked, checked_precision
 from splitjoin.lang.eval.vector import evaluate_columns
 from splitjoin.lang.ir import And, Col, Expr, columns as columns_of
 from splitjoin.lang.query import Query
@@ -21,7 +21,7 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.plan.implication import implies
 from splitjoin.rows.changes import Changes
 
-from ..change_checks import Change, check_precision, resumed
+from ..change_checks import Change, resumed
 from ..gate import GateReader, GateState
 from ..results import ResultQueue
 from ..retained import RetainedWindows
@@ -292,7 +292,7 @@ class ChosenPairs:
 
     def precision(self, n: int) -> Change:
         """Raises `OrderError`, as its orders have no precision."""
-        check_precision(self.query.order, n)
+        checked_precision(self.query.order, n)
         return self._own_place
 
     def window(self, window: WindowSpec) -> Change:
