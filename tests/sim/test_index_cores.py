@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+import splitjoin
 from splitjoin import UnsupportedError, join
+from splitjoin.engines.device import Device
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.conformance import conforms
+from ..support.conformance import assert_conforms, conforms
 from ..support.sampling import at_length, examples
 from ..support.scenarios import SCENARIOS, Scenario
 from .test_conformance import ORDERS, STALLS
+from .test_mask import masked_run
 from .test_random import check, joins
+from .test_sources import CUT, golden, pushed
 
 NAMED = {s.name: s for s in SCENARIOS}
 #: Scenarios in which every result satisfies an equality, or a band; the others are refused.
@@ -66,6 +72,38 @@ def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
 def test_an_ordered_core_of_any_comparison(name: str) -> None:
     for order in ("total", "inner(3)"):
         conforms(SimDevice(cores=2, capacity=64, core="ordered", seed=3, **STALLS), NAMED[name], order)
+
+
+def test_an_ordered_core_in_a_session_with_masks_and_snapshots() -> None:
+    """The circuit of `test_scenarios_on_sim`; the snapshots go from it to another one, to the CPU, and back."""
+    scenario, circuit = NAMED["band-range"], SimDevice(cores=2, capacity=64, core="ordered", **STALLS)
+    for order in ("total", "inner(2)"):
+        steps = [(20, {1}), (50, {0}), (51, {0, 1}), (70, set()), (90, {1})]
+        assert_conforms(masked_run(circuit, scenario, order, steps),
+                        masked_run(GoldenDevice(cores=2), scenario, order, steps), order)
+
+    def fed(devices: Sequence[str | Device]) -> list[dict[str, Any]]:
+        saved, rows = None, list[dict[str, Any]]()
+        for n, device in enumerate(devices):
+            with splitjoin.open(scenario.query("total"), device) as session:
+                if saved is not None:
+                    session.restore(saved)
+                session.mask([n % 3], of=3)
+                for table, push in ((scenario.r, session.push_r), (scenario.s, session.push_s)):
+                    push(table.slice(12 * n, 12 if n < len(devices) - 1 else None))
+                rows += (session.poll() if n < len(devices) - 1 else session.flush()).to_pylist()
+                saved = session.snapshot() if n < len(devices) - 1 else None
+        return rows
+
+    found = fed([circuit, circuit, "cpu", circuit])
+    assert len(found) > 20
+    assert found == fed(["golden"] * 4)
+
+
+@pytest.mark.parametrize("order", ["total", at_length("none")])
+def test_an_ordered_core_of_several_sources(order: str) -> None:
+    assert_conforms(pushed(PysimDevice, CUT, order, 3, cores=1, core="ordered", sources=3, stall_in=0.5),
+                    golden(CUT, order), order)
 
 
 def compared(scenario: Scenario, core: str) -> tuple[int, int]:
