@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from splitjoin import PredicateError
-from splitjoin.lang import build
 from splitjoin.lang.build import (
     abs_,
     and_,
@@ -290,7 +289,3 @@ def test_depth() -> None:
     check_depth(e)
     with pytest.raises(PredicateError, match="must not be nested more than 100 levels deep; a sum of n terms has"):
         check_depth(neg(e, ""))
-
-
-def test_names_that_others_use() -> None:
-    assert set(build.__all__) >= {"literal", "duration", "time_literal", "condition"}

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base import errors, threads
-from splitjoin.base.errors import DeviceError, InputError, SplitJoinError, WindowOverflow
+from splitjoin.base.errors import CoreLost, DeviceError, InputError, SplitJoinError, WindowOverflow
 from splitjoin.base.flatbuffers import FlatTable
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, Items
@@ -55,6 +55,10 @@ _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 
 _ITEM_SCHEMA = pa.schema([("kind", pa.uint8()), ("side", pa.uint8()), ("r", pa.int64()), ("s", pa.int64())])
 _LATENCY_SCHEMA = pa.schema([("cycles", pa.int64())])
+
+#: The classes of errors that messages may name: those that are made of a text, and `WindowOverflow`.
+_ERRORS = {cls.__name__: cls for cls in vars(errors).values()
+           if isinstance(cls, type) and issubclass(cls, SplitJoinError) and cls is not CoreLost}
 
 T = TypeVar("T")
 
@@ -224,7 +228,7 @@ def read_latencies(payload: pa.Buffer) -> npt.NDArray[np.int64]:
 
 def error_header(error: SplitJoinError) -> dict[str, Any]:
     """``error`` as the header of a reply: its class, or the nearest public base class, its text and its notes."""
-    name = next(cls.__name__ for cls in type(error).__mro__ if cls.__name__ in errors.__all__)
+    name = next(cls.__name__ for cls in type(error).__mro__ if cls.__name__ in _ERRORS)
     found: dict[str, Any] = {"error": {"class": name, "text": str(error), "notes": getattr(error, "__notes__", [])}}
     if isinstance(error, WindowOverflow):
         found["error"]["overflow"] = [error.stream, int(error.row), int(error.capacity)]
@@ -239,8 +243,8 @@ def raised_error(header: Mapping[str, Any]) -> SplitJoinError:
               "notes": list() as notes}:
             error = WindowOverflow(stream, row, capacity)
         case {"class": str() as name, "text": str() as text, "notes": list() as notes}:
-            cls = getattr(errors, name, None) if name in errors.__all__ else None
-            if not (isinstance(cls, type) and issubclass(cls, SplitJoinError)) or cls is WindowOverflow:
+            cls = _ERRORS.get(name)
+            if cls is None or cls is WindowOverflow:
                 raise ProtocolError(f"the class of an error must be one of splitjoin, not {name[:80]!r}")
             error = cls(text)
         case _:
