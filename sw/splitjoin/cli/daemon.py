@@ -8,17 +8,17 @@ import os
 import re
 import signal
 import sys
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from splitjoin.base.errors import DeviceError, ToolError
 from splitjoin.base.json_text import parsed_json
-from splitjoin.base.safe_text import printable
 from splitjoin.engines.registry import device, missing
 
 from .options import device_spec
+from .pipes import log_event
 
 __all__ = ["daemon_options", "run_daemon"]
 
@@ -74,8 +74,9 @@ def _serve(args: argparse.Namespace) -> None:
         raise DeviceError("a daemon must own devices, not lease another daemon's; choose another --device")
     options = dict(map(_option, args.option))
     devices = [device(args.device, **options) for _ in range(args.count)]
+    log = partial(log_event, "daemon") if args.verbose else lambda line: None
     server = Server(devices, Path(args.socket) if args.socket else default_socket(),
-                    idle_timeout=_seconds(args.idle_timeout), log=_log if args.verbose else lambda line: None)
+                    idle_timeout=_seconds(args.idle_timeout), log=log)
 
     def stop(number: int, frame: object) -> None:
         server.stop()
@@ -106,11 +107,6 @@ def _seconds(text: str) -> float:
     if match is None or match[2] not in _SECONDS:
         raise DeviceError(f"--idle-timeout must be a time such as 90s, 5m or 1h, not {text!r}")
     return float(match[1]) * _SECONDS[match[2]]
-
-
-def _log(line: str) -> None:
-    text = printable(line).replace("\n", r"\n")  # names that clients give themselves are in it: one event, one line
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} splitjoin daemon: {text}", file=sys.stderr, flush=True)
 
 
 def _status_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -220,15 +220,22 @@ def kind_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 def aggregate_argument(args: argparse.Namespace) -> dict[str, str] | None:
     """The aggregates by name; None if there are none."""
+    return by_name(args.aggregate or (), "an aggregate", "NAME=AGG, such as 'n=count(*)'") or None
+
+
+def by_name(given: Sequence[str], one: str, form: str) -> dict[str, str]:
+    """The texts ``NAME=VALUE`` that were ``given`` as a mapping; ``one`` and the ``form`` it must have are for errors.
+    Raises `SchemaError` for another text, and for a name that is given twice.
+    """
     found: dict[str, str] = {}
-    for text in args.aggregate or ():
-        name, equals, aggregate = text.partition("=")
-        if not equals or not name.strip():
-            raise SchemaError(f"an aggregate must be given as NAME=AGG, such as 'n=count(*)', not {text!r}")
-        if name.strip() in found:
-            raise SchemaError(f"the aggregate {name.strip()!r} is given twice; give it once")
-        found[name.strip()] = aggregate
-    return found or None
+    for text in given:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value:
+            raise SchemaError(f"{one} must be given as {form}, not {text!r}")
+        if name in found:
+            raise SchemaError(f"the {one.partition(' ')[2]} {name!r} is given twice; give it once")
+        found[name] = value
+    return found
 
 
 def window_argument(args: argparse.Namespace) -> Any:

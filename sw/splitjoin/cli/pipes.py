@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import IO, Any, BinaryIO, cast
@@ -103,6 +104,12 @@ def _printing(out: IO[str]) -> Iterator[None]:
             yield
     finally:
         escaped.escaping = False
+
+
+def log_event(command: str, event: str) -> None:
+    """Write a line about an ``event`` of ``command`` to standard error."""
+    text = printable(event).replace("\n", r"\n")  # names that clients give themselves are in it: one event, one line
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} splitjoin {command}: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO, Any
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from splitjoin.tables.schema_text import parse_schema
 from .options import (
     EXPLANATION_FORMATS,
     aggregate_argument,
+    by_name,
     circuit_arguments,
     explanation_text,
     kind_arguments,
@@ -42,6 +43,8 @@ __all__ = ["run_join", "run_sql"]
 
 #: Devices that are no circuit.
 _HOST = ("cpu", "golden", "gpu")
+#: A table of a statement, and how it is given.
+_TABLE = "a table", "NAME=FILE, such as trades=trades.parquet"
 
 
 def run_join(args: argparse.Namespace) -> None:
@@ -156,7 +159,7 @@ def run_sql(args: argparse.Namespace) -> None:
         raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
     options = circuit_arguments(args)
     window = window_or_default(args, options)
-    names = _tables(args.named)
+    names = by_name(args.named, *_TABLE)
     stated = stated_columns(args, list(names))
     tables = dict[str, pa.Schema]()
     for name, text in names.items():
@@ -173,7 +176,7 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
     """The result of ``join`` or ``sql``; its rows are in the output, unless that is standard output."""
     to = None if args.output == STANDARD else args.output
     if args.run is run_sql:
-        names = _tables(args.named)
+        names = by_name(args.named, *_TABLE)
         once(list(names.values()))
         stated = stated_columns(args, list(names))
         tables = {name: read_source(path, stated.of(name)) if path == STANDARD or stated else path
@@ -222,19 +225,6 @@ def _arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The options of ``join`` that are its arguments, as they are."""
     return {"on": args.on, "order": args.order, "sort": args.sort, **kind_arguments(args), "k": args.k,
             "ties": args.ties, "tolerance": args.tolerance}
-
-
-def _tables(given: Sequence[str]) -> dict[str, str]:
-    """``NAME=FILE`` arguments as a mapping."""
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not equals or not name or not path:
-            raise SchemaError(f"a table must be given as NAME=FILE, such as trades=trades.parquet, not {text!r}")
-        if name in found:
-            raise SchemaError(f"the table {name!r} is given twice; give it once")
-        found[name] = path
-    return found
 
 
 def _numbers(text: str) -> tuple[int, ...]:

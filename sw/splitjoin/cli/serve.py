@@ -7,14 +7,17 @@ import contextlib
 import os
 import signal
 import sys
-import time
+from functools import partial
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, ToolError, first_line
-from splitjoin.base.safe_text import printable
 from splitjoin.engines.registry import device as find_device
 
+from .pipes import log_event
+
 __all__ = ["run_serve", "serve_options"]
+
+_log = partial(log_event, "serve")
 
 #: Seconds that calls of clients may take to end, when the server stops.
 _GRACE = 5.0
@@ -101,8 +104,3 @@ def _take_many_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # macOS has a lower one than it says
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _log(line: str) -> None:
-    text = printable(line).replace("\n", r"\n")
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} splitjoin serve: {text}", file=sys.stderr, flush=True)

@@ -130,13 +130,11 @@ class GoldenSession(Session):
                 self._process(side, ts, next(rows[side]))
 
     def poll(self) -> Items:
-        """The result items since the last call."""
         items = np.array(self._items, ITEM)
         self._items = []
         return items
 
     def flush(self) -> Items:
-        """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
         if not self._flushed:
             self._flushed = True
             for side in SIDES:
@@ -145,8 +143,7 @@ class GoldenSession(Session):
         return self.poll()
 
     def settle(self) -> Items:
-        """As `poll`, since a push returns after all its results are there."""
-        return self.poll()
+        return self.poll()  # a push returns after all its results are there
 
     def mask(self, cores: Collection[int]) -> None:
         """From the next tuple on, ignore the tuples stored in ``cores``, and only these."""

@@ -163,7 +163,6 @@ class LatestSession(Session):
         return {"tuples_r": self._ends[0], "tuples_s": self._ends[1], "matches": self._matches}
 
     def plan(self) -> str:
-        """How partners are found, in words."""
         return "the last tuple of s of each key, by a hash table"
 
     def _slots_of(self, numbers: Ints, keys: list[Hashable]) -> Ints:

@@ -117,7 +117,6 @@ class UnsortedJoin(Closing):
         return self._folded(2**64)
 
     def close(self) -> None:
-        """Stop the threads."""
         self._team.close()
 
     def _take(self, side: Side, data: Any) -> tuple[pa.Table, Ints, int]:

@@ -155,11 +155,9 @@ class BatchSession(Session):
         return items
 
     def settle(self) -> Items:
-        """As `poll`, since a push returns after all its results are there."""
-        return self.poll()
+        return self.poll()  # a push returns after all its results are there
 
     def flush(self) -> Items:
-        """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
         if not self._flushed:
             self._flushed = True
             ends = self._ends
@@ -181,7 +179,6 @@ class BatchSession(Session):
                 "candidates": self._candidates, "matches": self._matches}
 
     def close(self) -> None:
-        """Release what the session holds."""
         self._closed = True
 
     def _check_usable(self) -> None:
@@ -265,7 +262,6 @@ class CpuSession(BatchSession):
                 f"{cost / 1e6:.1f} ms of one")
 
     def close(self) -> None:
-        """Stop the worker threads, after they have finished."""
         super().close()
         self._team.close()
 

@@ -60,11 +60,9 @@ class Work(Slices):
                        f"{self.tuning.table_share / 1e6:g} ms on"))
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """As `Slices.map`, by threads."""
         return self.team.map(function, items, _AT_ONCE)
 
     def map_long(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """As `Slices.map_long`, by all threads."""
         return self.team.map(function, items)
 
     def map_short(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:

@@ -44,7 +44,6 @@ class GpuSearch(PlanSearch):
         return arrivals * _ARRIVAL_NS
 
     def finder(self, batch: Batch) -> GpuFinder:
-        """Always the same finder."""
         return self.gpu_finder
 
 

@@ -141,7 +141,6 @@ class ThreadSession(BatchSession):
         return self._compared
 
     def plan(self) -> str:
-        """The architecture, in words."""
         return f"{self._name} with {self._cores} threads, all pairs"
 
     def settle(self) -> Items:
@@ -152,7 +151,6 @@ class ThreadSession(BatchSession):
         return super().settle()
 
     def flush(self) -> Items:
-        """As `Session.flush`."""
         if not self._of.is_immediate and not self._flushed:
             self._check_usable()
             end = np.zeros((1, _HEAD + 3 * len(self._tests)), np.int64)
@@ -179,7 +177,6 @@ class ThreadSession(BatchSession):
         return min(1.0, waited / max(1, passed * self._cores))
 
     def close(self) -> None:
-        """End the threads."""
         super().close()
         self._end()
 

@@ -29,7 +29,6 @@ class FunctionRun(Expressions):
     """Executes the function of ``source`` with stand-ins as arguments. ``places`` keeps assigned values."""
 
     def run(self, arguments: Mapping[str, Any]) -> Any:
-        """The value that the function returns; None if it returns none. Raises a `SplitJoinError` with the line."""
         self._env = dict(arguments)
         _, value = self._block(self._source.tree.body)
         return value

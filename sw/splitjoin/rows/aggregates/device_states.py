@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from splitjoin.engines.device import PAIR, Items
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
-from splitjoin.lang.eval.vector import Vector, column
-from splitjoin.lang.ir import Col, columns
+from splitjoin.lang.eval.vector import Vector
+from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 
 from .decided_bases import DecidedBases
-from .fold import Gather, finished
+from .fold import Gather, chunked, finished, vectors
 from .terms import PairTerms
 from .user_fold import fold_user
 
@@ -39,22 +39,14 @@ def state_values(query: Query, decided: DecidedBases, folding: FoldChoice, state
         states = {name: values[kept] for name, values in states.items()}
         decided = DecidedBases(np.delete(decided.items, rows[~kept]), decided.bases[kept], decided.lengths[kept],
                                decided.partners)
-    pairs = PairTerms(_partner_values(query, decided, gather), decided)
+    needed = list(dict.fromkeys(c for a in query.aggregates for e in a.args for c in columns(e)))
+    pairs = PairTerms(vectors(gather, "s", needed, decided.partners), decided)
     made = []
     for aggregate, parts in zip(query.aggregates, folding.outputs, strict=True):
         values = [_value(term, n, pairs, decided, folding, states)
                   for term, n in zip(aggregate.terms, parts, strict=True)]
-        found = finished(aggregate, values, decided.bases)
-        made.append(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]))
+        made.append(chunked(finished(aggregate, values, decided.bases)))
     return decided.items, made
-
-
-def _partner_values(query: Query, decided: DecidedBases, gather: Gather) -> dict[Col, Vector]:
-    """The columns of the partners that came after their base tuples."""
-    needed = list(dict.fromkeys(c for a in query.aggregates for e in a.args for c in columns(e)))
-    found = gather("s", [c.name for c in needed], decided.partners)
-    return {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
-            for c, a in zip(needed, found, strict=True)}
 
 
 def _value(term: Term, n: int, pairs: PairTerms, decided: DecidedBases, folding: FoldChoice,

@@ -26,8 +26,8 @@ from ..result_values import result_type, to_arrow
 from .decided_bases import DecidedBases
 from .terms import PairTerms
 
-__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished", "folded_values",
-           "may_have_values_without_partners", "without_partners"]
+__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "chunked", "finished", "folded_values",
+           "may_have_values_without_partners", "vectors", "without_partners"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -68,12 +68,19 @@ class FoldedRows:
         ids: dict[Side, Ints] = {"r": np.repeat(decided.bases, decided.lengths), "s": decided.partners}
         values: dict[Col, Vector] = {}
         for side, rows in ids.items():
-            needed = [c for c in self._columns if c.side == side]
-            found = self._gather(side, [c.name for c in needed], rows)
-            values |= {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
-                       for c, a in zip(needed, found, strict=True)}
+            values |= vectors(self._gather, side, [c for c in self._columns if c.side == side], rows)
         terms = PairTerms(values, decided)
         return [_flat(_folded(aggregate, terms, decided)) for aggregate in self._aggregates]
+
+
+def vectors(gather: Gather, side: Side, of: Sequence[Col], rows: Ints) -> dict[Col, Vector]:
+    """The values of the columns ``of`` of ``side`` in these ``rows``, which ``gather`` gets."""
+    return {c: column(chunked(a)) for c, a in zip(of, gather(side, [c.name for c in of], rows), strict=True)}
+
+
+def chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """``array`` in chunks."""
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _blocks(lengths: Ints) -> list[slice]:
@@ -186,7 +193,7 @@ def folded_values(query: Query, found: TableFolds, gather: Gather) -> list[pa.Ch
     for part in found.work.each(len(bases), fold):
         if isinstance(part, InputError):
             raise part
-        parts.append([value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value for value in part])
+        parts.append([_flat(value) for value in part])
     values = iter([pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(ranged)])
     return [next(of_partners if a in others else values) for a in query.aggregates]
 

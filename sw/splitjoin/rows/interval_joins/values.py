@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from splitjoin.engines.device import ITEM
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
-from splitjoin.lang.eval.vector import Vector, column, evaluate_columns, joined_halves
+from splitjoin.lang.eval.vector import Vector, evaluate_columns, joined_halves
 from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.types import is_exact
 
 from ..aggregates import DecidedBases
-from ..aggregates.fold import Gather, finished
+from ..aggregates.fold import Gather, chunked, finished, vectors
 from ..aggregates.user_fold import user_states
 from ..aggregates.user_values import results
 from .form import IntervalForm
@@ -32,9 +32,9 @@ def aggregate_values(form: IntervalForm, found: FoldedBases, bases: Ints, gather
     """
     made = []
     for aggregate, numbers in zip(form.query.aggregates, form.of, strict=True):
-        array = finished(aggregate, [_term(term, number, form, found, bases, gather)
-                                     for term, number in zip(aggregate.terms, numbers, strict=True)], bases)
-        made.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+        terms = [_term(term, number, form, found, bases, gather)
+                 for term, number in zip(aggregate.terms, numbers, strict=True)]
+        made.append(chunked(finished(aggregate, terms, bases)))
     return made
 
 
@@ -69,10 +69,7 @@ def _user_values(term: FoldTerm, found: FoldedBases, out: Ints, bases: Ints, gat
     if len(again):
         each = [found.partners[n] for n in again.tolist()]
         partners, lengths = np.concatenate(each), np.array([len(rows) for rows in each])
-        needed = list(dict.fromkeys(c for e in term.args for c in columns(e)))
-        gathered = gather("s", [c.name for c in needed], partners)
-        values = {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
-                  for c, a in zip(needed, gathered, strict=True)}
+        values = vectors(gather, "s", list(dict.fromkeys(c for e in term.args for c in columns(e))), partners)
         with np.errstate(all="ignore"):
             args = [evaluate_columns(e, values, len(partners)) for e in term.args]
         states, counts = user_states(term, args, DecidedBases(np.empty(0, ITEM), bases[again], lengths, partners))
@@ -87,11 +84,8 @@ def _partners(term: Term, rows: Ints, gather: Gather) -> Vector:
     assert term.value is not None
     present = rows >= 0
     chosen = rows[present]
-    needed = columns(term.value)
-    found = gather("s", [c.name for c in needed], chosen)
     with np.errstate(all="ignore"):
-        v = evaluate_columns(term.value, {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
-                                          for c, a in zip(needed, found, strict=True)}, len(chosen))
+        v = evaluate_columns(term.value, vectors(gather, "s", columns(term.value), chosen), len(chosen))
     values, valid = np.zeros(len(rows), v.values.dtype), np.zeros(len(rows), np.bool_)
     values[present], valid[present] = v.values, v.valid
     return Vector(values, valid, v.denominator)
