@@ -28,7 +28,7 @@ CONDITIONS = {
     "r.x IS NOT DISTINCT FROM s.a AND r.y > 2": "s.x IS NOT DISTINCT FROM r.a AND s.y > 2",
 }
 conditions = st.sampled_from(list(CONDITIONS))
-#: Those that take long, as they compile kernels for other conditions, have half of them in CI.
+#: Those that take long, as they compile kernels for other conditions, have a part of them in CI.
 few_conditions = st.sampled_from(list(CONDITIONS)[1:examples(8)])
 windows = st.one_of(st.none(), st.integers(0, 9).map(lambda n: f"RANGE {n}"),
                     st.integers(1, 6).map(lambda n: f"ROWS {n}"))

@@ -25,7 +25,7 @@ _ENOUGH = 250
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_files_outlast_faults_kills_and_power_cuts(name: str) -> None:
-    for failure in run(name, range(examples(313))):
+    for failure in run(name, range(examples(357))):
         pytest.fail("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]))
 
 

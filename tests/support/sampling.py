@@ -11,14 +11,14 @@ import pytest
 __all__ = ["at_length", "cut", "examples"]
 
 # CI draws the same ones in every run (tests/conftest.py), so that more of them would find nothing new there.
-_TIMES = float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "0.4"))
+_TIMES = float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "0.35"))
 #: What `make test-long` sets.
 _LONG = 5
 
 
 def examples(n: int, long: int = 0) -> int:
-    """Number of random examples of a test: ``n`` times $SPLITJOIN_TEST_EXAMPLES, by default two of five; at least
-    ``long`` in `make test-long`.
+    """Number of random examples of a test: ``n`` times $SPLITJOIN_TEST_EXAMPLES, by default a third of them; at
+    least ``long`` in `make test-long`.
     """
     return max(1, round(n * _TIMES), long if _TIMES >= _LONG else 0)
 
