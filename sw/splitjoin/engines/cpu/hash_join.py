@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -244,13 +244,16 @@ class Comparisons:
 
 def _comparison(relations: Sequence[Relation], r: Key, s: Key) -> Cmp | None:
     """All ``relations`` of the keys ``r`` and ``s`` as one comparison; None if they are none."""
-    first, ops = relations[0], {of.op for of in relations if isinstance(of, (ExactRelation, FloatOrder))}
-    one = len(relations) == 1 or ops == {"<=", ">="}
-    op = next(iter(ops)) if len(ops) == 1 else "="
-    if isinstance(first, FloatOrder) and isinstance(r, FloatKey) and isinstance(s, FloatKey) and not r.nan_low and one:
-        return Cmp(BOOL, op, r.expr, s.expr)
-    if not isinstance(first, ExactRelation) or not one or any(
-            isinstance(of, ExactRelation) and of.c != first.c for of in relations):
+    first = relations[0]
+    if not isinstance(first, (ExactRelation, FloatOrder)):
+        return None
+    ops = {of.op for of in relations if isinstance(of, type(first)) and replace(of, op=first.op) == first}
+    if len(ops) < len(relations) or ops not in ({first.op}, {"<=", ">="}):
+        return None
+    op = first.op if len(ops) == 1 else "="
+    if isinstance(first, FloatOrder):
+        if isinstance(r, FloatKey) and isinstance(s, FloatKey) and not r.nan_low:
+            return Cmp(BOOL, op, r.expr, s.expr)
         return None
     by = math.gcd(first.g, first.h)
     if op == "=" and first.c % by:

@@ -39,7 +39,7 @@ RANGES = (
     "r.x < s.x AND r.u > s.u", "r.x < s.u AND s.x < r.u", "r.k = s.k AND r.x < s.x AND r.k > s.x",
     "r.k = s.k AND r.x >= s.x AND r.x <= s.u", "r.k = s.k AND r.t = s.t AND r.f < s.f AND r.x > s.x",
     "r.f BETWEEN s.f - 1 AND s.f + 1 AND r.x <= s.x", "r.x < s.u + 3 AND r.u - 2 >= s.x",
-    "r.x - s.x < 2 AND r.t >= s.t",
+    "r.x - s.x < 2 AND r.t >= s.t", "r.x <= s.x * 3 AND r.x >= s.x * 2",
     "r.f < s.x AND s.f < r.x", "r.x BETWEEN s.k AND s.x AND r.k <> s.x",
     "least(r.x, s.x) - greatest(r.k, s.k) >= 1", "3 - greatest(r.x - s.k, s.x) < least(r.k, s.u) + r.k")
 
@@ -151,6 +151,17 @@ def test_lists_of_equal_keys_give_the_rows_of_sorted_ones(on: str) -> None:
         assert "band join" in found[1].plan
         assert found[0].items.tolist() == found[1].items.tolist()
         assert found[0].table.drop(["f_r", "f_s"]).equals(found[1].table.drop(["f_r", "f_s"]))
+
+
+@pytest.mark.parametrize("on", ["abs(r.x - s.a) * 3 <= r.x", "s.a * 4 <= r.x * 5 AND s.a * 4 >= r.x * 3",
+                                "s.b BETWEEN r.y AND r.y * 2 AND s.b >= r.y"])
+def test_two_bounds_with_other_factors_are_no_equality(on: str) -> None:
+    chance = np.random.default_rng(7)
+    r, s = (pa.table({a: chance.integers(0, 40, 30), b: chance.integers(0, 80, 30) / 2}) for a, b in ("xy", "ab"))
+    for how in ("inner", "semi", "anti"):
+        expected = rows_of(join(r, s, on=on, how=how, device="golden").table)
+        assert rows_of(join(r, s, on=on, how=how).table) == expected
+        assert expected
 
 
 def test_an_alternative_that_is_always_true_has_all_pairs() -> None:
