@@ -1,4 +1,6 @@
-"""Joins without Unix's own modules and functions, as on Windows: on the CPU, by the reference, and with files."""
+"""Joins without Unix's own modules and functions, as on Windows: on the CPU, by the reference, in Amaranth's simulator,
+in sessions, and with files.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,17 @@ for name in ("fchmod", "fork", "getegid", "geteuid", "getgid", "getpriority", "g
 """
 _JOINS = _BLOCK + """
 import json
+import pyarrow as pa
 import splitjoin
 
 r, s = {"ts": [1, 4, 9], "x": [10, 20, 30]}, {"ts": [2, 5, 9], "a": [12, 70, 31]}
 how = {"on": "abs(r.x - s.a) <= 5", "window": "RANGE 4", "time": "ts"}
-found = {device: splitjoin.join(r, s, **how, device=device).to_pylist() for device in ("golden", "cpu")}
+found = {device: splitjoin.join(r, s, **how, device=device).to_pylist() for device in ("golden", "cpu", "pysim")}
+r, s = pa.table(r), pa.table(s)
+with splitjoin.open(splitjoin.query(r.schema, s.schema, **how), "cpu") as session:
+    session.push_r(r)
+    session.push_s(s)
+    found["session"] = session.flush().to_pylist()
 for ending in ("csv", "parquet", "arrow"):
     splitjoin.join(r, s, **how, to=f"out.{ending}")
     found[ending] = splitjoin.join(f"out.{ending}", s, on="r.x = s.a - 2", select=["x", "a_s"]).to_pylist()
@@ -50,7 +58,7 @@ def run(code: str, *arguments: str, **environment: str) -> str:
 
 def test_joins_and_files(here: Path) -> None:
     found: dict[str, Any] = json.loads(run(_JOINS))
-    assert found["golden"] == found["cpu"]
+    assert found["golden"] == found["cpu"] == found["pysim"] == found["session"]
     assert len(found["golden"]) == 2
     assert found["csv"] == found["parquet"] == found["arrow"] == [{"x": 10, "a_s": 12}]
 
