@@ -35,7 +35,9 @@ _HERE = {("Linux", "x86_64"): "manylinux2014_x86_64", ("Linux", "aarch64"): "man
          ("Darwin", "arm64"): "macosx_11_0_arm64", ("Darwin", "x86_64"): "macosx_11_0_x86_64",
          ("Windows", "AMD64"): "win_amd64"}
 _OPTIONS = ("-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off",
-            "-Wno-psabi", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
+            "-Wno-psabi")
+#: Of our objects alone: linking with them, zig would compile Windows' threads without the tables that these need.
+_NO_TABLES = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 #: Levels of x86-64 that the library has versions for beside that of all processors; it takes the highest one at hand.
 _LEVELS = (3, 4)
 
@@ -72,7 +74,7 @@ def build(target: Path, wheel: str | None = None, options: Sequence[str] = (), f
                 f"-march=x86-64-v{level}" if level else "-O3")
             names = [f"-DSPLITJOIN_LEVEL={level}", f"-Dsplitjoin=splitjoin_v{level}"]  # of another namespace
             objects.append(str(Path(beside, f"{level}.o")))
-            command = [*compiler, *ways, of, *names, "-c", str(folder / "loops.cpp"), "-o", objects[-1]]
+            command = [*compiler, *ways, *_NO_TABLES, of, *names, "-c", str(folder / "loops.cpp"), "-o", objects[-1]]
             compiling.append((command, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)))
         outcomes = [(command, process.communicate()[1], process.returncode) for command, process in compiling]
         made = Path(beside, "library")  # moved to its place as a whole, as other processes may load it
