@@ -221,7 +221,7 @@ def spark(files: Files) -> Iterator[str]:
 
 ![Thousand rows a second of streaming joins by way and window](pictures/spark-streams.svg)
 
-The other bars are rewrites that give Spark's join an equality: bins of a band, of both bands and of time, or a constant
+The others are rewrites that give Spark's join an equality: bins of a band, of both bands and of time, or a constant
 key.
 
 **Conclusion.** Over streams splitjoin is {slowest:.0f} to {fastest:.0f} times as fast as the best rewrite, more with
