@@ -90,7 +90,8 @@ SEARCHES = {
     "java version": "faq", "docker": "faq", "how to turn off": "faq", "skewed join": "faq", "kafka source": "faq",
     "vhdl": "faq", "lane": "faq", "how many luts": "faq", "floating point in circuit": "faq",
     "license": "faq", "telemetry": "faq", "proxy": "faq", "faq": "faq", "offline install": "faq",
-    "known limits": "troubleshooting", "group by after join": "faq",
+    "known limits": "troubleshooting", "group by after join": "faq", "count matches": "faq",
+    "executors install": "cluster", "ddr memory": "external-windows", "pack rows": "circuits",
 }
 
 
