@@ -9,7 +9,7 @@ windows (section 2), three-valued logic and floats (3), orders and stars (4).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -20,7 +20,7 @@ import pyarrow as pa
 from splitjoin.base.errors import DeviceError, InputError
 from splitjoin.lang.equalities import Equalities
 from splitjoin.lang.eval.scalar import Row, RowValue, compile_condition
-from splitjoin.lang.ir import columns
+from splitjoin.lang.ir import Col, columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.types import FLOAT32, Date, Decimal, Duration, Timestamp, Type, plain
@@ -29,7 +29,7 @@ from splitjoin.lang.windows import Extent
 from .arrival import Arrivals, R
 from .device import ITEM, PAIR, STAR, Device, Items, Session, check_inner, check_masked, checked_precision
 
-__all__ = ["GoldenDevice", "GoldenSession", "row_values"]
+__all__ = ["GoldenDevice", "GoldenSession", "row_values", "tuples_of"]
 
 
 class GoldenDevice(Device):
@@ -108,7 +108,7 @@ class GoldenSession(Session):
         self._precision = query.order.n
         self._streams = {side: _Stream(query.prevailing and side == "s", query.window(side), every=query.order.n)
                          for side in SIDES}
-        self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in SIDES}
+        self._columns = columns(query.predicate)
         self._items: list[tuple[int, int, int, int]] = []
         self._last_ts: int | None = None
         self._flushed = False
@@ -119,7 +119,7 @@ class GoldenSession(Session):
         if self._flushed:
             raise DeviceError("nothing can be pushed after flush; open a new session")
         times = [None] * len(arrivals) if arrivals.ts is None else arrivals.ts.tolist()
-        rows = {side: iter(self._rows(side, arrivals.table(side))) for side in SIDES}
+        rows = {side: iter(tuples_of(arrivals.table(side), side, self._columns)) for side in SIDES}
         with np.errstate(all="ignore"):  # float32 overflow and inf − inf are IEEE results here, not mistakes
             for stream, ts in zip(arrivals.stream.tolist(), times, strict=True):
                 if ts is not None and self._last_ts is not None and ts < self._last_ts:
@@ -221,12 +221,6 @@ class GoldenSession(Session):
         last = self._streams[side].tuples - 1
         self._items.append((STAR, 0, last, -1) if side == "r" else (STAR, 1, -1, last))
 
-    def _rows(self, side: Side, table: pa.Table) -> list[Row]:
-        names = self._names[side]
-        schema = self._query.schema(side)
-        values = [row_values(table.column(name), schema[name].type) for name in names]
-        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
-
 
 class _LatestSession(GoldenSession):
     """An as-of join that looks backward without end (`Device.open_latest`)."""
@@ -265,6 +259,13 @@ def _expire(stream: _Stream, now: int | None) -> None:
         if now - oldest <= length:
             break
         stream.drop()
+
+
+def tuples_of(table: pa.Table, side: str, of: Iterable[Col]) -> list[dict[str, RowValue]]:
+    """The tuples of ``table``, of stream ``side``: the values of its columns among ``of``, by name."""
+    needed = {c.name: c.type for c in of if c.side == side}
+    values = [row_values(table.column(name), type_) for name, type_ in needed.items()]
+    return [dict(zip(needed, row, strict=True)) for row in zip(*values, strict=True)] if needed else [{}] * len(table)
 
 
 def row_values(column: pa.ChunkedArray, type_: Type) -> list[RowValue]:

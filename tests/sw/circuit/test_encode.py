@@ -16,8 +16,9 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, Record, item_record
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import ITEM, pairs
-from splitjoin.engines.golden import GoldenDevice, GoldenSession
+from splitjoin.engines.golden import GoldenDevice, tuples_of
 from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.keys import UnitKey
@@ -63,7 +64,7 @@ def check(r: pa.Table, s: pa.Table, on: str) -> Plan:
     # ROWS 64 holds every tuple, so that each pair meets once.
     wanted = set(zip(*(x.tolist() for x in pairs(run(GoldenDevice(), query, r, s))), strict=True))
     left = None if plan.residual is None else compile_condition(plan.residual)
-    rows = {side: GoldenSession(query)._rows(side, t) for side, t in (("r", r), ("s", s))}
+    rows = {side: tuples_of(t, side, columns(query.predicate)) for side, t in (("r", r), ("s", s))}
     for pair, answers in matches(plan, config, words, order.stream).items():
         if left is not None:  # candidates, of which the residual chooses
             with np.errstate(all="ignore"):

@@ -14,15 +14,15 @@ import numpy.typing as npt
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, STAR, Items
-from splitjoin.engines.golden import GoldenDevice, row_values
+from splitjoin.engines.golden import GoldenDevice, tuples_of
 from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.aggregate_functions import FoldTerm
+from splitjoin.lang.aggregate_functions import FoldFailure, FoldTerm, last_state
 from splitjoin.lang.eval.scalar import compile_condition
-from splitjoin.lang.fold import Overflow
 from splitjoin.lang.ir import Lit, columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.query import Query
-from splitjoin.lang.types import BOOL, Float
+from splitjoin.lang.schema import SIDES
+from splitjoin.lang.types import BOOL
 from splitjoin.plan.encoding import Coder, TupleCodes
 from splitjoin.plan.plan import Tree
 
@@ -63,13 +63,8 @@ def _combined(tree: Tree, tests: list[_Pairs], shape: tuple[int, int]) -> _Pairs
 def _formula(formula: Formula, incoming: Arrivals) -> _Pairs:
     """The outcome of ``formula``, by the meaning of its condition."""
     condition = compile_condition(formula.condition)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for side in ("r", "s"):
-        table = incoming.table(side)
-        values = {c.name: row_values(table.column(c.name), c.type)
-                  for c in columns(formula.condition) if c.side == side}
-        rows[side] = [{name: of[n] for name, of in values.items()} for n in range(len(table))]
-    return np.array([[condition(r, s) is True for s in rows["s"]] for r in rows["r"]], np.bool_).reshape(
+    rows_r, rows_s = (tuples_of(incoming.table(side), side, columns(formula.condition)) for side in SIDES)
+    return np.array([[condition(r, s) is True for s in rows_s] for r in rows_r], np.bool_).reshape(
         len(incoming.r), len(incoming.s))
 
 
@@ -176,10 +171,7 @@ class _States:
         assert circuit.folding is not None
         self._config, self._folding, self._decides = circuit.config, circuit.folding, circuit.decides
         self._aggregates, self._count = query.aggregates, len(incoming.r)
-        needed = {c.name: c.type for a in query.aggregates for e in a.args for c in columns(e)}
-        values = [row_values(incoming.s.column(name), type_) for name, type_ in needed.items()]
-        self._tuples = [dict(zip(needed, row, strict=True)) for row in zip(*values, strict=True)] if needed else (
-            [{}] * len(incoming.s))
+        self._tuples = tuples_of(incoming.s, "s", (c for a in query.aggregates for e in a.args for c in columns(e)))
 
     def of(self, partners: _Partners) -> list[int]:
         """The state of each tuple of R, as an integer of `Configuration.state`."""
@@ -216,20 +208,13 @@ class _States:
 
     def _fold(self, term: FoldTerm, part: int, row: int, partners: list[int]) -> dict[str, int]:
         """The fields of the part that folds ``term``."""
-        evaluators, fold = [compile_condition(e) for e in term.args], term.fold
+        evaluators = [compile_condition(e) for e in term.args]
         with np.errstate(all="ignore"):
             given = [[f({}, self._tuples[s]) for f in evaluators] for s in partners]
-        there = [values for values in given if None not in values]
-        add, state = fold.add.evaluator(), fold.init
-        for values in there:
-            whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
-                     for e, a, v in zip(term.args, fold.arguments, values, strict=True)]
-            try:
-                if None in whole:
-                    raise Overflow(whole.index(None), 0)
-                state = fold.checked(add(fold.row(state), dict(zip((a.name for a in fold.arguments), whole,
-                                                                   strict=True))))
-            except Overflow:
-                raise InputError(f"a testbench compares states, and {term.text} leaves its width at tuple {row} "
-                                 f"of r; give columns a narrower range, or fewer --testbench-tuples") from None
-        return {f"added{part}": int(bool(there))} | {f"slot{part}_{i}": value for i, value in enumerate(state)}
+        try:
+            state = last_state(term.fold, given, term.args)
+        except FoldFailure:
+            raise InputError(f"a testbench compares states, and {term.text} leaves its width at tuple {row} of r; give "
+                             f"columns a narrower range, or fewer --testbench-tuples") from None
+        slots = term.fold.init if state is None else state
+        return {f"added{part}": int(state is not None)} | {f"slot{part}_{i}": n for i, n in enumerate(slots)}

@@ -9,11 +9,11 @@ from .picks import PICK_FUNCTIONS, Pick
 from .ranked import RANKED_FUNCTIONS
 from .spread import SPREAD_FUNCTIONS
 from .sums import SUM_FUNCTIONS, rounded_sum
-from .user import FoldFailure, FoldTerm, UserFunction
+from .user import FoldFailure, FoldTerm, UserFunction, last_state
 
 __all__ = ["DISTINCT_FUNCTIONS", "FUNCTIONS", "SAME_OF_DISTINCT", "USAGES", "AggregateFunction", "FoldFailure",
-           "FoldTerm", "PairFold", "Pick", "Term", "TermKind", "UserFunction", "definition_of", "place_of",
-           "rounded_sum"]
+           "FoldTerm", "PairFold", "Pick", "Term", "TermKind", "UserFunction", "definition_of", "last_state",
+           "place_of", "rounded_sum"]
 
 #: The built-in definitions by name.
 FUNCTIONS: dict[str, AggregateFunction] = {

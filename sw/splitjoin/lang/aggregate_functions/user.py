@@ -15,7 +15,7 @@ from ..ir import Col, Expr
 from ..types import Float
 from .function import AggregateFunction, Term
 
-__all__ = ["FoldFailure", "FoldTerm", "UserFunction"]
+__all__ = ["FoldFailure", "FoldTerm", "UserFunction", "last_state"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +81,8 @@ class UserFunction(AggregateFunction):
         """The user's own methods, a partner at a time: all states come before the first result. Raises `FoldFailure`
         for what does not fit.
         """
-        fold, states = self.fold, []
-        for base, rows in enumerate(bases):
-            states.append(self._state(base, rows, args))
+        fold = self.fold
+        states = [last_state(fold, rows, args, base) for base, rows in enumerate(bases)]
         run, found = fold.result.evaluator(), list[Any]()
         for base, state in enumerate(states):
             value = None if state is None else run(fold.row(state), {})[0]
@@ -95,24 +94,28 @@ class UserFunction(AggregateFunction):
             found.append(value)
         return found
 
-    def _state(self, base: int, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> list[int] | None:
-        """The last state; None without a partner."""
-        fold, add, state = self.fold, self.fold.add.evaluator(), None
-        for partner, row in enumerate(rows):
-            if None in row:
-                continue
-            values: list[Any] = list(row)
-            whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
-                     for e, a, v in zip(args, fold.arguments, values, strict=True)]
-            if None in whole:
-                number = whole.index(None)
-                raise FoldFailure(base, partner, values[number], argument=number)
-            incoming = {a.name: v for a, v in zip(fold.arguments, whole, strict=True)}
-            try:
-                state = fold.checked(add(fold.row(fold.init if state is None else state), incoming))
-            except Overflow as error:
-                raise FoldFailure(base, partner, error.value, slot=error.slot) from None
-        return state
-
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         return self.references([rows], args)[0]
+
+
+def last_state(fold: Fold, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr], base: int = 0
+               ) -> list[int] | None:
+    """The state of ``fold`` behind all partners, by the user's own method, from the values of ``args`` for each: of
+    base tuple number ``base``. None without a partner. Raises `FoldFailure` for what does not fit.
+    """
+    add, state = fold.add.evaluator(), None
+    for partner, row in enumerate(rows):
+        if None in row:
+            continue
+        values: list[Any] = list(row)
+        whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
+                 for e, a, v in zip(args, fold.arguments, values, strict=True)]
+        if None in whole:
+            number = whole.index(None)
+            raise FoldFailure(base, partner, values[number], argument=number)
+        incoming = {a.name: v for a, v in zip(fold.arguments, whole, strict=True)}
+        try:
+            state = fold.checked(add(fold.row(fold.init if state is None else state), incoming))
+        except Overflow as error:
+            raise FoldFailure(base, partner, error.value, slot=error.slot) from None
+    return state

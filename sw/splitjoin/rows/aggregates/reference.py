@@ -14,11 +14,11 @@ import pyarrow as pa
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items
-from splitjoin.engines.golden import row_values
+from splitjoin.engines.golden import tuples_of
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldFailure, FoldTerm
 from splitjoin.lang.eval.column_values import narrowed
-from splitjoin.lang.eval.scalar import RowValue, compile_condition
+from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.query import Query
@@ -44,9 +44,9 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
             partners[r].append(s)
     if groups is not None:
         rows, partners = _grouped(query, rows, partners, groups)
-    tuples = {side: _tuples(query, side, arrivals.table(side)) for side in ("r", "s")}
-    tuples["s"].append(dict.fromkeys(c.name for a in query.aggregates for e in a.args for c in columns(e)
-                                      if c.side == "s"))  # partner -1: NULL
+    read = [c for a in query.aggregates for e in a.args for c in columns(e)]
+    tuples = {side: tuples_of(arrivals.table(side), side, read) for side in ("r", "s")}
+    tuples["s"].append(dict.fromkeys(c.name for c in read if c.side == "s"))  # partner -1: NULL
     bases = [r for kind, _, r, _ in rows.tolist() if kind == PAIR]
     made = []
     for aggregate in query.aggregates:
@@ -92,13 +92,6 @@ def _failed(aggregate: Aggregate, failure: FoldFailure, bases: Sequence[int],
     if failure.slot is not None:
         return overflow_error(term, failure.slot, failure.value, base)
     return result_error(term, failure.value, base)
-
-
-def _tuples(query: Query, side: str, table: pa.Table) -> list[dict[str, RowValue]]:
-    """The values of the aggregates' columns of each tuple."""
-    needed = {c.name: c.type for a in query.aggregates for e in a.args for c in columns(e) if c.side == side}
-    values = [row_values(table.column(name), type_) for name, type_ in needed.items()]
-    return [dict(zip(needed, row, strict=True)) for row in zip(*values, strict=True)] if needed else [{}] * len(table)
 
 
 def _checked(aggregate: Aggregate, value: Any, base: int) -> Any:

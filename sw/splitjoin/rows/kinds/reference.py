@@ -11,7 +11,7 @@ import numpy as np
 
 from splitjoin.engines.arrival import Arrivals, R
 from splitjoin.engines.device import ITEM, PAIR, Items
-from splitjoin.engines.golden import row_values
+from splitjoin.engines.golden import tuples_of
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
@@ -194,10 +194,8 @@ def _chosen(query: Query, r: _Tuple) -> int | None:
 
 def _ruled_out(query: Query, side: Side, arrivals: Arrivals) -> list[bool]:
     """True for each tuple of ``side`` that its own side of the condition rules out."""
-    own, table = OwnSide.of(query, side), arrivals.table(side)
-    names = list(dict.fromkeys(c.name for e in (*own.conditions, *own.values) for c in columns(e)))
-    values = [row_values(table.column(name), query.schema(side)[name].type) for name in names]
-    tuples = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
+    own = OwnSide.of(query, side)
+    tuples = tuples_of(arrivals.table(side), side, (c for e in (*own.conditions, *own.values) for c in columns(e)))
     conditions, nullable = ([compile_condition(e) for e in some] for some in (own.conditions, own.values))
 
     def given(evaluator: Callable[[Any, Any], object], one: dict[str, object]) -> object:
