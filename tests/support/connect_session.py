@@ -31,7 +31,8 @@ from splitjoin.spark import (
 )
 from splitjoin.spark.workers import cores, places_by_number
 
-from .spark_files import Files, counts, patiently, wait_until
+from .patience import until
+from .spark_files import Files, counts, patiently
 from .spark_streams import ON, answer, rows, stream
 from .spark_workers import python_without_splitjoin
 
@@ -104,7 +105,7 @@ def streaming(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Pa
     total = counts([run])
     assert total["pairs"] == found.total()
     assert total["tuples_r"] == len(TABLES[0])
-    wait_until(lambda: log.totals.get("tuples_r") == len(TABLES[0]))  # the server sends its events later
+    until(lambda: log.totals.get("tuples_r") == len(TABLES[0]))  # the server sends its events later
     spark.streams.removeListener(log)
     with pytest.raises(InputError, match="keeps its state in files that all executors reach: give state="):
         stream_join(files.frame("r"), files.frame("s"), **query)

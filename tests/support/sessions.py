@@ -10,6 +10,8 @@ import pyarrow as pa
 import splitjoin
 from splitjoin import Query, StreamJoin
 
+from .patience import SOON
+
 __all__ = ["FINISHED", "R", "S", "blocked", "in_thread", "joined", "query", "r", "s"]
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
@@ -42,7 +44,7 @@ def in_thread(call: Any) -> tuple[Thread, Event, list[Any]]:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(SOON)
     return thread, begun, result
 
 
@@ -57,5 +59,5 @@ def blocked(session: StreamJoin) -> None:
 
 
 def joined(thread: Thread) -> None:
-    thread.join(60)
+    thread.join(SOON)
     assert not thread.is_alive()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from splitjoin.spark.progress_log import observed
 
-__all__ = ["Files", "counts", "patiently", "wait_until"]
+__all__ = ["Files", "counts", "patiently"]
 
 T = TypeVar("T")
 
@@ -88,12 +87,3 @@ def patiently(action: Callable[[], T]) -> T:
             if "connect back" not in str(error):
                 raise
     return action()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until ``holds()``. Raises `TimeoutError` after two minutes."""
-    end = time.monotonic() + 120
-    while not holds():
-        if time.monotonic() > end:
-            raise TimeoutError("what was waited for did not come within two minutes")
-        time.sleep(0.02)

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ import pyarrow.ipc
 import pytest
 
 from splitjoin.cli import DONE, FAILURE, main, pipes
+
+from ...support.patience import SOON, until
 
 R = pa.table({"ts": [1, 4, 9], "x": [10, 20, 30]})
 S = pa.table({"ts": [2, 5, 9], "a": [12, 70, 31]})
@@ -131,11 +132,9 @@ def test_ctrl_c_leaves_nothing_half_written(files: Path) -> None:
     command = [sys.executable, "-m", "splitjoin", "join", "-", "S.csv", *QUERY, "-o", "O.csv"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait = Path(f"/proc/{process.pid}/wchan")
-    deadline = time.monotonic() + 60
-    while "pipe" not in wait.read_text() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: "pipe" in wait.read_text())
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=SOON)
     assert (process.returncode, out, err) == (130, b"", b"splitjoin: interrupted\n")
     assert set(os.listdir()) == before
     assert Path("O.csv").read_text() == "old"
@@ -252,7 +251,7 @@ from splitjoin.base.interrupts import orderly_termination
 with orderly_termination(), replacing(Path("O.csv")) as part:
     part.write(b"half")
     print("written", flush=True)
-    for _ in range(600):  # a signal that comes just before a system call does not interrupt it
+    for _ in range(6000):  # a signal that comes just before a system call does not interrupt it
         time.sleep(0.1)
 """
 
@@ -269,7 +268,7 @@ def test_a_process_that_is_ended_leaves_no_part(way: str, number: signal.Signals
             if way == "nameless" and set(os.listdir()) != before:
                 pytest.skip("this file system has no files without names")
             process.send_signal(number)
-            assert process.communicate(timeout=60) == (b"", b"")
+            assert process.communicate(timeout=SOON) == (b"", b"")
         finally:
             process.kill()  # where it has not ended: its pipes would trouble later tests
     assert process.returncode == -number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from splitjoin.base.errors import InputError
 from splitjoin.server import JoinService, read_config
 from splitjoin.server.flight import FlightServer
 
+from ...support.patience import until
 from .clients import A, B, act, config, connect, offers, orders, put, rows
 
 N = 400
@@ -88,9 +88,8 @@ def test_statements_see_epochs_and_what_is_in_none_yet(served: tuple[JoinService
         seen = client.do_get(ticket).read_all().to_pydict()["ts"]
         expected = [row["ts"] for row in wanted("near")]
         assert seen == sorted(expected[:len(seen)])
-    deadline = time.monotonic() + 60
-    while len(client.do_get(ticket).read_all()) < sum(max(row["ts"], 0) < N for row in wanted("near")) - 60:
-        assert time.monotonic() < deadline
+    least = sum(max(row["ts"], 0) < N for row in wanted("near")) - 60
+    until(lambda: len(client.do_get(ticket).read_all()) >= least)
     assert service.epochs()
 
 
@@ -158,9 +157,7 @@ def test_one_client_at_a_time_puts_to_a_source_and_one_that_vanishes_frees_it(se
         put(client, orders(5, 6), "orders")
     del reader
     writer.close()
-    deadline = time.monotonic() + 60
-    while service._busy:
-        assert time.monotonic() < deadline
+    until(lambda: not service._busy)
     put(client, orders(5, 6), "orders", **{"from": 5})
 
 
@@ -172,13 +169,10 @@ def test_slow_and_vanished_followers_hold_nobody_back(served: tuple[JoinService,
     with pytest.raises(fl.FlightError, match="3 clients may get rows at once"):
         rows(client, "near")
     vanished.cancel()
-    deadline = time.monotonic() + 60
-    while not service_takes(client):
-        assert time.monotonic() < deadline
+    until(lambda: service_takes(client))
     fill(client)
     third.cancel()
-    while len(found := rows(client, "near")) < len(wanted("near")):
-        assert time.monotonic() < deadline
+    found = until(lambda: len(found := rows(client, "near")) >= len(wanted("near")) and found)
     assert found == wanted("near")
     assert slow.read_all().to_pylist() == found
 

@@ -14,6 +14,7 @@ import pyarrow.flight as fl
 import splitjoin
 from splitjoin.server import JoinService, read_config
 
+from ...support.patience import until
 from ...support.sampling import examples
 from .clients import Server, act, config, offers, orders, put, rows
 
@@ -57,9 +58,7 @@ def test_a_server_that_stops_ends_calls_that_wait(tmp_path: Path) -> None:
         follower = client.do_get(fl.Ticket(b'{"query": "near"}'))
         writer, _ = client.do_put(fl.FlightDescriptor.for_path("orders"), orders(0, 1).schema)
         writer.write_batch(orders(0, 1))
-        deadline = time.monotonic() + 60
-        while not act(client, "position", stream="orders")["delivered"]:
-            assert time.monotonic() < deadline
+        until(lambda: act(client, "position", stream="orders")["delivered"])
         assert server.end() == 0
         assert follower.read_all().num_rows == 0
     with JoinService(read_config(config(tmp_path))) as service:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
+from ...support.patience import SOON
 from .clients import MAPPED, A, Server, act, config, offers, orders, own_memory, put
 from .raw import call, packed
 
@@ -90,7 +91,7 @@ def test_a_statement_keeps_its_place_no_longer_than_its_limit(served: Server) ->
     with served.client() as client, served.client() as another:
         reader = client.do_get(fl.Ticket(b'{"sql": "SELECT i, repeat(\'x\', 1000) FROM range(100000000) t(i)"}'))
         reader.read_chunk()
-        deadline, refused = time.monotonic() + 60, 0
+        deadline, refused = time.monotonic() + SOON, 0
         while True:
             assert time.monotonic() < deadline
             try:
@@ -189,7 +190,7 @@ def test_a_thousand_clients_are_served_or_refused_and_none_is_forgotten(served: 
         one.cancel()
     for channel in channels:
         channel.close()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SOON
     while True:
         try:
             with served.client() as client:
@@ -277,7 +278,7 @@ def test_puts_wait_for_the_other_stream(small: Server) -> None:
 
         thread = threading.Thread(target=put_all)
         thread.start()
-        seen, deadline = [0] * 10, time.monotonic() + 60
+        seen, deadline = [0] * 10, time.monotonic() + SOON
         while (seen[-1] < WAITING or seen[-1] != seen[-10]) and time.monotonic() < deadline:
             seen.append(act(client, "position", stream="orders")["delivered"] - first)
             time.sleep(0.02)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -20,6 +18,7 @@ from splitjoin.server import JoinService, read_config
 from splitjoin.server.flight import FlightServer
 from splitjoin.sessions.epochs import epoch_files
 
+from ...support.patience import SOON, until
 from ...support.simulated_disk import SimulatedDisk
 from .clients import Server, act, config, connect, offers, orders, put, rows
 
@@ -40,13 +39,6 @@ window = "RANGE 20"
 """
 #: An "a" with an accent in Latin-1, which is no UTF-8.
 _BAD = pa.array([b"a", b"\xe1"]).view(pa.string())
-
-
-def wait(until: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("column", [_BAD, pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), _BAD)])
@@ -76,7 +68,7 @@ def test_trouble_with_the_disk_is_told_and_ends(tmp_path: Path, call: str, fault
         disk.faults = {(call, n): fault for n in range(1, 10_000)}
         service.source("orders", "main").push(orders(0, 50))
         service.source("offers", "main").push(offers(0, 50))
-        wait(lambda: service.status()["trouble"])
+        until(lambda: service.status()["trouble"])
         assert service.position("orders", "main")["committed"] == 0
         assert "power fails" in lines[0] or "cannot be written" in lines[0] or "or not" in lines[0]
         disk.faults = {}
@@ -99,7 +91,7 @@ def test_statements_wait_while_an_epoch_is_written(tmp_path: Path, monkeypatch: 
 
         def write() -> bool:
             inside.set()
-            go.wait(60)
+            go.wait(SOON)
             done.append("epoch")
             return False
 
@@ -108,7 +100,7 @@ def test_statements_wait_while_an_epoch_is_written(tmp_path: Path, monkeypatch: 
             done.append("statement")
 
         monkeypatch.setattr(service._writer, "write", write)
-        inside.wait(60)
+        inside.wait(SOON)
         asking = Thread(target=ask)
         asking.start()
         asking.join(0.5)  # if it does not wait, it ends now
@@ -127,10 +119,10 @@ def test_a_fault_of_the_epoch_thread_is_told_and_tried_again(tmp_path: Path, mon
         with monkeypatch.context() as patch:
             patch.setattr(service._writer._folder, "settle", fails)
             service.source("orders", "main").push(orders(0, 50))
-            wait(lambda: service.status()["trouble"])
+            until(lambda: service.status()["trouble"])
             assert service.status()["trouble"] == "epochs cannot be written: KeyError: 'x'"
             assert "Traceback" in lines[0]
-        wait(lambda: service.status()["trouble"] is None)
+        until(lambda: service.status()["trouble"] is None)
 
 
 @pytest.mark.parametrize("function", ["ready_rows", "cut", "delivered", "wait_for_work"])
@@ -150,13 +142,13 @@ def test_the_thread_of_epochs_begins_anew_and_loses_nothing(tmp_path: Path, monk
         put_all(0, 50)
         with monkeypatch.context() as patch:
             patch.setattr(type(service._writer._of), function, fails)
-            wait(lambda: service.status()["deaths"] > 1)
+            until(lambda: service.status()["deaths"] > 1)
             assert service.status()["trouble"] == ("the thread that writes epochs died, and begins anew: SystemExit: "
                                                    "a bad day")
             assert "epochs are written again" not in lines  # not between two deaths, either
             with pytest.raises(InputError, match="the server takes no tuples now, as the thread that writes epochs "):
                 service.source("orders", "main")
-        wait(lambda: service.status()["trouble"] is None)
+        until(lambda: service.status()["trouble"] is None)
         put_all(50, 90)
         service.finish("orders")
         service.finish("offers")

@@ -12,6 +12,7 @@ from splitjoin import BackPressure, DeviceError, InputError, Limit, StreamJoin
 from splitjoin.engines.golden import GoldenDevice
 
 from ...support.lagging import LaggingDevice
+from ...support.patience import SOON
 from ...support.sessions import FINISHED, blocked, in_thread, joined, query, r, s
 
 
@@ -43,10 +44,10 @@ def test_a_poll_beside_other_work_still_wakes_who_is_blocked() -> None:
         def work() -> None:
             with session._lock:
                 works.set()
-                assert free.wait(60)
+                assert free.wait(SOON)
 
         worker, *_ = in_thread(work)
-        assert works.wait(60)
+        assert works.wait(SOON)
         poller, _, polled = in_thread(session.poll)
         Event().wait(0.05)
         free.set()

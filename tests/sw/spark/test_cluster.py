@@ -22,7 +22,7 @@ from splitjoin.spark import stream_join
 from splitjoin.spark.placement import choose_device
 from splitjoin.spark.resources import leased
 
-from ...support.spark_files import wait_until
+from ...support.patience import until
 from .cluster_job import JOIN, tables
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ def test_two_workers_have_a_simulated_circuit_each(tmp_path: Path) -> None:
                "--option", "capacity=32", "--socket", str(socket)]
     with subprocess.Popen(command) as daemon:
         try:
-            wait_until(lambda: is_up(socket))
+            until(lambda: is_up(socket))
             job = subprocess.run([sys.executable, "-m", "tests.sw.spark.cluster_job", str(folder), str(socket)],
                                  cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
             assert job.returncode == 0, job.stderr[-3000:] + (folder / "spark.log").read_text()[-3000:]

@@ -21,8 +21,9 @@ from splitjoin.base.errors import (
 )
 from splitjoin.spark import JoinMetrics, ProgressLog, explain, stream_join, stream_sql, task_error
 
+from ...support.patience import until
 from ...support.sampling import at_length
-from ...support.spark_files import Files, counts, wait_until
+from ...support.spark_files import Files, counts
 from ...support.spark_streams import ON, answer, rows
 
 #: Rows that bring the watermark past all others, and meet none.
@@ -355,7 +356,7 @@ def test_a_listener_collects_the_counts(spark: SparkSession, filled: Files, monk
         joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", late=0,
                              state=filled.state, name="counted")
         run = filled.run(joined)
-        wait_until(lambda: len(log.rows) == len(run.recentProgress))
+        until(lambda: len(log.rows) == len(run.recentProgress))
     finally:
         spark.streams.removeListener(log)
     assert log.totals["pairs"] == counts([run], "counted")["pairs"] > 5

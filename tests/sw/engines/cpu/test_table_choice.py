@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,6 +28,7 @@ from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
+from ....support.patience import until
 from ....support.sampling import at_length, examples
 from ...sessions.test_feeding import rows_of
 from .test_as_of_join import CONDITIONS, WINDOWS, plain, rising, tables
@@ -309,10 +309,10 @@ def test_threads_end_with_the_join(call: dict[str, Any]) -> None:
     before = set(threading.enumerate())
     device = CpuDevice(threads=3, tuning=Tuning(table_share=1))
     found = join(intervals(7, 70_000), intervals(8, 70_000), **call, device=device)
-    deadline = time.monotonic() + 60
-    while (left := {t for t in threading.enumerate() if "splitjoin" in t.name} - before) and (
-            time.monotonic() < deadline):
+
+    def ended() -> bool:
         gc.collect()
-        time.sleep(0.01)
-    assert not left
+        return not {t for t in threading.enumerate() if "splitjoin" in t.name} - before
+
+    until(ended)
     assert "3 of 3 threads" in found.plan

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -20,17 +19,7 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.link.daemon.client import DaemonDevice, daemon_status
 from splitjoin.link.daemon.server import Server
 
-#: Seconds after which something that should happen soon counts as not happening.
-SOON = 60.0
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    """Wait until ``holds`` gives something true, and return it."""
-    end = time.monotonic() + SOON
-    while not (found := holds()):
-        assert time.monotonic() < end, "it should have happened by now"
-        time.sleep(0.01)
-    return found
+from ....support.patience import SOON, until
 
 
 @contextmanager

@@ -28,8 +28,9 @@ from splitjoin_sim import SimDevice
 
 from ....support.conformance import assert_conforms, run
 from ....support.lagging import LaggingDevice
+from ....support.patience import SOON, until
 from ....support.scenarios import SCENARIOS, Scenario, arrivals_of
-from .conftest import SOON, counts, serving, states, until
+from .conftest import counts, serving, states
 
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 BAND = NAMED["band-rows-17"]

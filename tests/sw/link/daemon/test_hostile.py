@@ -16,8 +16,9 @@ from splitjoin.link.daemon import client, protocol
 from splitjoin.link.daemon.protocol import receive
 from splitjoin.link.daemon.server import Server
 
+from ....support.patience import SOON, until
 from ....support.scenarios import SCENARIOS
-from .conftest import SOON, serving, states, until
+from .conftest import serving, states
 
 BAND = next(scenario for scenario in SCENARIOS if scenario.name == "band-rows-17")
 

@@ -13,7 +13,7 @@ from splitjoin.engines.device import Session
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.link.daemon.leases import ClientDisconnected, Holder, Lease, LeasedDevice, Leases, Wanted
 
-from .conftest import SOON, until
+from ....support.patience import SOON, until
 
 ME, OTHER = Holder(1), Holder(2, "task 7")
 ANY = Wanted()

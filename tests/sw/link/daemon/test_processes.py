@@ -18,8 +18,9 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.link.daemon.client import DaemonDevice, daemon_status
 
 from ....support.conformance import run
+from ....support.patience import SOON, until
 from ....support.scenarios import SCENARIOS, arrivals_of
-from .conftest import SOON, daemon_process, until
+from .conftest import daemon_process
 
 BAND = next(scenario for scenario in SCENARIOS if scenario.name == "band-rows-17")
 

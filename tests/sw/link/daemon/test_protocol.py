@@ -45,9 +45,9 @@ from splitjoin.link.daemon.protocol import (
     send,
 )
 
+from ....support.patience import SOON
 from ....support.sampling import examples
 from ....support.scenarios import SCENARIOS
-from .conftest import SOON
 
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 
