@@ -105,6 +105,13 @@ def test_a_negative_zero_is_no_zero() -> None:
     assert not implies(zero, negative) and not implies(negative, zero)
 
 
+@pytest.mark.parametrize(("a", "b"), [
+    ("r.x - s.x < 0", "r.x + r.k - r.k - s.x < 0"), ("r.x < s.x", "r.x + r.k < s.x + r.k"),
+    ("r.x = s.x", "r.x + r.k - r.k = s.x")])
+def test_what_can_be_null_alone_does_not_follow(a: str, b: str) -> None:
+    assert check(condition(b), condition(a)) and not implies(condition(a), condition(b))
+
+
 def test_branches_that_are_null() -> None:
     one, other = condition("nullif(r.x, r.k) >= s.x + 1"), condition("nullif(r.x, r.k) >= s.x")
     assert check(one, other) and not check(other, one)
