@@ -347,8 +347,7 @@ class CircuitSession(Session):
     def precision(self, n: int) -> None:
         # Settings stay while records are in flight, so the circuit is drained first.
         slice_ = min(checked_precision(self._query.order, n, ("inner",)), self._config.capacity)
-        if not self._flushed:
-            self._end(last=False)
+        self._ready.append(self.settle())
         self._write("slice", slice_)
         self.waiting()  # no record waits while it is drained
 
