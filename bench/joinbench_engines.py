@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.joinbench_queries import QUERIES, STEPS, Query, checksum, tables
+from bench.joinbench_queries import QUERIES, STEPS, WINDOW, Query, checksum, tables
 
 __all__ = ["ENGINES", "CannotSay", "run"]
 
@@ -160,10 +160,30 @@ def chdb(r: pa.Table, s: pa.Table, query: Query) -> Call:
     return lambda: (pa.ipc.open_file(db.query(f"{text} SETTINGS max_threads = 1", "Arrow").bytes()).read_all(), plan)
 
 
+def rayforce(r: pa.Table, s: pa.Table, query: Query) -> Call:
+    """rayforce-py: an as-of and a window join by the key, of which rows without partners have NULL and 0."""
+    if query.kind not in ("asof", "snapshot", "window") or not query.by or query.direction != "backward":
+        raise CannotSay("its ASOF JOIN needs a key, and looks one way" if query.kind == "asof" else "no such join")
+    rf: Any = import_module("rayforce")
+    left, right = (rf.Table({name: rf.Vector.from_numpy(t.column(name).to_numpy()) for name in names})
+                   for t, names in ((r, ["t", "k", "n"]), (s, ["t", "k", "m", "v", "live"])))
+    at, v = rf.TableColumnInterval(-WINDOW, WINDOW, left, "t"), rf.Column("v")
+    is_window = query.kind == "window"
+    names = ["n", "c", "v", "high"] if is_window else ["n", "m"]
+
+    def found() -> tuple[pa.Table, str]:
+        made = (left.window_join1(on=["k", "t"], join_with=[right], interval=at, c=v.count(), v=v.sum(), high=v.max())
+                if is_window else left.asof_join(right, on=["k", "t"])).execute()
+        there = made["live"].to_numpy() == 1 if query.kind == "snapshot" else made[names[1]].to_numpy() >= is_window
+        return (pa.table({name: made[name].to_numpy()[there] for name in names}),
+                "window_join1" if is_window else "asof_join")
+    return found
+
+
 #: Engine → makes the call for a query.
 ENGINES: dict[str, Callable[[pa.Table, pa.Table, Query], Call]] = {
     "splitjoin": splitjoin, "duckdb": duckdb, "polars": polars, "pandas": pandas,
-    "polars_bio": polars_bio, "datafusion": datafusion, "chdb": chdb}
+    "polars_bio": polars_bio, "datafusion": datafusion, "chdb": chdb, "rayforce": rayforce}
 
 
 def run(engine: str, name: str, rows: int, seed: int, runs: int, short: float = SHORT) -> dict[str, Any]:

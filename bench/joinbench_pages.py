@@ -10,7 +10,7 @@ from bench.joinbench_queries import QUERIES
 __all__ = ["draw", "section"]
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pandas": "pandas",
-         "polars_bio": "polars-bio", "datafusion": "DataFusion", "chdb": "chdb"}
+         "polars_bio": "polars-bio", "datafusion": "DataFusion", "chdb": "chdb", "rayforce": "rayforce-py"}
 
 
 def _rows(files: Files, rows: int) -> tuple[Rows, Rows]:
