@@ -35,7 +35,8 @@ def answer(engine: str, query: str, rows: int, seed: int, limits: tuple[int, int
     """The line that a process of ``engine`` prints, or why it ended at its ``limits``, CPU seconds and GiB."""
     with tempfile.TemporaryDirectory() as name:
         python = str(rival("table_joins")) if engine in APART else sys.executable
-        settings = {"PYTHONPATH": str(ROOT), "SPLITJOIN_COMPILE": "first", "POLARS_MAX_THREADS": "1", "RAYFORCE_CORES": "1"}
+        settings = {"PYTHONPATH": str(ROOT), "SPLITJOIN_COMPILE": "first", "POLARS_MAX_THREADS": "1",
+                    "RAYFORCE_CORES": "1"}
         done = run([python, "-m", "bench.joinbench_engines", engine, query, str(rows), str(seed), str(RUNS),
                     *map(str, limits)], Path(name), settings, may_end=True)
     lines = [line for line in done.printed.splitlines() if line.startswith("{")]
