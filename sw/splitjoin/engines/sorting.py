@@ -22,9 +22,9 @@ Unsigned = npt.NDArray[np.uint64]
 
 #: The code of NaN, and the bits of a negative float that are inverted in its code.
 _NAN, _POSITIVE = np.int64(0x7FF8_0000_0000_0000), np.int64(2**63 - 1)
-#: Numbers are counted if there are more than the first, and of at most so many times as many values: in a fifth of the
-#: time of a sort, or half where they are many and in no order.
-_FEW, _DENSE = 1 << 10, 4
+#: Numbers are counted if there are more than the first, of at most so many times as many values, and of no more than
+#: the last: in a fifth of the time of a sort, or half where they are many and in no order.
+_FEW, _DENSE, _MOST = 1 << 10, 4, 1 << 25
 
 
 def stable_order(values: npt.NDArray[Any]) -> Rows:
@@ -36,10 +36,10 @@ def stable_order(values: npt.NDArray[Any]) -> Rows:
     bits, span = (n - 1).bit_length(), int(values.max() - least)
     width, step = span.bit_length(), 64 - bits
     numbers = (values - least).view(np.uint64)
-    if n > _FEW and span < _DENSE * n:
-        counted, order = numbers.view(np.int64), np.empty(n, np.int64)
-        behind = np.cumsum(np.bincount(counted))
-        loops()["order_groups"](counted, np.concatenate([[0], behind[:-1]]), order)
+    if n > _FEW and span < min(_DENSE * n, _MOST):
+        counted, begins, order = numbers.view(np.int64), np.zeros(span + 2, np.int64), np.empty(n, np.int64)
+        np.cumsum(np.bincount(counted), out=begins[1:])
+        loops()["order_groups"](counted, begins, order)
         return order
     order = _packed_order(numbers if width <= step else numbers & _mask(step), bits)
     for shift in range(step, width, step):  # from the lowest bits to the highest, as a radix sort does
