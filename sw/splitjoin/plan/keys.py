@@ -199,6 +199,10 @@ def texts_of(e: Expr, table: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(v.values, type_, mask=~v.valid)], type_)
 
 
+#: The bits of the first 0 to 8 bytes of a number.
+_FIRST = np.array([2**64 - 2 ** (64 - 8 * n) for n in range(9)], np.uint64)
+
+
 def prefixes(data: pa.ChunkedArray, n: int, start: int = 0) -> Codes:
     """The ``n`` bytes (1 to 8) of each value from byte ``start`` on, the first one highest, 0 where there are none.
 
@@ -213,12 +217,9 @@ def prefixes(data: pa.ChunkedArray, n: int, start: int = 0) -> Codes:
         raw[:size] = np.frombuffer(content, np.uint8) if size else 0
         eight = np.ndarray((size + 1,), ">u8", raw, strides=(1,))  # the eight bytes from each byte on
         at = ends[:-1] + start
-        left = np.clip(ends[1:] - at, 0, n)
         code = eight[np.minimum(at, size)].astype(np.uint64)
-        # A shift by 64 bits is not defined.
-        code = np.where(left > 0, code >> (64 - 8 * np.maximum(left, 1)).astype(np.uint64), np.uint64(0))
-        parts.append(code << (8 * (n - left)).astype(np.uint64) if n < 8 else np.where(
-            left > 0, code << (8 * (8 - np.maximum(left, 1))).astype(np.uint64), np.uint64(0)))
+        code &= _FIRST[np.clip(ends[1:] - at, 0, n)]
+        parts.append(code >> np.uint64(64 - 8 * n))
     return np.concatenate(parts)
 
 

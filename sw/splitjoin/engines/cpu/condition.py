@@ -518,9 +518,8 @@ def _packed(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
         return None
     found, bits = np.zeros(len(parts[-1]), np.uint64), 0
     for part in parts:
-        least = part.min(initial=2**64 - 1)
-        above = part - least
-        used = int(np.bitwise_or.reduce(above))
+        part -= part.min(initial=2**64 - 1)  # in its place
+        used = int(np.bitwise_or.reduce(part))
         if not used:
             continue
         end = (used & -used).bit_length() - 1  # bits that are 0 in all
@@ -528,7 +527,9 @@ def _packed(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
         bits += width
         if bits > 62:
             return None
-        found = found << np.uint64(width) | above >> np.uint64(end)
+        part >>= np.uint64(end)
+        found <<= np.uint64(width)
+        found |= part
     return found
 
 
