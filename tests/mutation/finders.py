@@ -35,8 +35,8 @@ _MOST = 4
 
 def finders_of(root: Path, file: str) -> list[str]:
     """The test files in ``root`` for the product file ``file``: first its mirror, then those of its room that speak of
-    what it has, that of its name and those that say most about it first, those that are named as its classes, and the
-    machines at last.
+    what it has, that of its name and those that say most about it first, those that are named as its classes or begin
+    with its name, and the machines at last.
     """
     room = next((room for room in _ROOMS if file.startswith(f"{room}/")), None)
     if room is None:
@@ -54,7 +54,9 @@ def finders_of(root: Path, file: str) -> list[str]:
             if said:
                 found[str(one.relative_to(root))] = said
     near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))[:_MOST]
-    near += [one for one in found if Path(one).stem.removeprefix("test_") in _class_words(root / file)]
+    alike = _class_words(root / file)
+    near += [one for one in found if Path(one).name.startswith(f"{mirror.stem}_")
+             or Path(one).stem.removeprefix("test_") in alike]
     machines = [str(one.relative_to(root)) for folder in more if folder in _MACHINES
                 for one in sorted((root / folder).glob("test_*.py"))]
     return list(dict.fromkeys([*([str(mirror)] if (root / mirror).is_file() else []), *near, *machines]))
