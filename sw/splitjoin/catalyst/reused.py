@@ -7,6 +7,7 @@ with NumPy, Arrow, pandas and numba a tenth of a second, which is more than many
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,7 +30,9 @@ class Reused:
         try:
             yield from self._function(batches)
         except SplitJoinError as error:
-            # Spark quotes the whole traceback to the user, ahead of the sentence that says what to do.
+            # Spark quotes the whole traceback to the user, ahead of the sentence that says what to do. Its worker, for
+            # which the setting is, ends with this error.
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
             raise error.with_traceback(None) from None
         # Only after tasks that loaded modules: what a task leaves in cycles, the next collection is to find.
         if len(sys.modules) != Reused._loaded:

@@ -11,16 +11,16 @@ from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
 
 __all__ = ["rebuilt", "task_error"]
 
-# The last line of a Python traceback, wherever Spark put it in its own message. What follows it is indented, empty, or
-# Java's part of the text.
-_RAISED = re.compile(r"^[ \t]*splitjoin\.base\.errors\.(\w+): "
+# The error as Python prints it, wherever Spark put that in its own message: on a line of its own, or behind the name of
+# its class of errors. What follows it is indented, empty, or Java's part of the text.
+_RAISED = re.compile(r"(?:^|PythonException: )[ \t]*splitjoin\.base\.errors\.(\w+): "
                      r"(.*(?:\n(?!\s|Driver stacktrace|SQLSTATE|JVM|=).+)*)", re.M)
 
 
 def task_error(error: BaseException) -> SplitJoinError | None:
     """The `SplitJoinError` that made a Spark action fail, or None if there is none.
 
-    An action such as ``collect()`` fails with Spark's own exception, which quotes the traceback of the task. This finds
+    An action such as ``collect()`` fails with Spark's own exception, which quotes that of the task. This finds
     splitjoin's message in it::
 
         try:

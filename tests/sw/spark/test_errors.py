@@ -1,6 +1,7 @@
 """Errors are reported in one paragraph, and before any Spark job runs where that is possible."""
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -123,6 +124,7 @@ def test_null_time(spark: SparkSession, left: DataFrame, change: dict[str, Any],
         return
     with pytest.raises(PySparkException, match=text) as failure:
         stream_join(left, right, **query).collect()
+    assert re.match(r"[^\n]* from the Python worker:\s+splitjoin\.base\.errors\.InputError: ", str(failure.value))
     reason = task_error(failure.value)
     assert isinstance(reason, InputError)
     assert str(reason).endswith('IS NOT NULL")')
