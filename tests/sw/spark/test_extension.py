@@ -65,6 +65,12 @@ def rows_of(frame: DataFrame) -> list[str]:
     return sorted(map(repr, frame.collect()))
 
 
+def sql_page(spark: SparkSession) -> str:
+    """The plan of the last query, as the SQL page of Spark's UI shows it."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    return str(spark._jsparkSession.sharedState().statusStore().executionsList().last().physicalPlanDescription())
+
+
 def same_rows(spark: SparkSession, text: str, joins: int = 1) -> int:
     """The number of rows of ``text``, after a check that splitjoin runs so many ``joins`` of it, with Spark's rows."""
     own = rows_of(spark.sql(text))
@@ -138,7 +144,9 @@ def test_what_is_left_to_spark(spark: SparkSession, text: str, reason: str) -> N
         plan = plan_of(spark.sql(text))
         assert f"left to Spark by splitjoin: {reason}" in plan
         assert "MapInArrow" not in plan
-    assert same_rows(spark, text, joins=0) == 1
+    with settings(spark, spark__sql__ui__explainMode="extended"):
+        assert same_rows(spark, text, joins=0) == 1
+    assert f"left to Spark by splitjoin: {reason}" in sql_page(spark)
 
 
 def test_rows_of_a_number_that_spark_does_not_know(spark: SparkSession) -> None:

@@ -67,6 +67,7 @@ class Streams:
                 "checkpointLocation", str(self.folder / f"{name} checkpoint")).trigger(availableNow=True).start()
             assert query.awaitTermination(300), "the query does not end"
         assert query.exception() is None
+        self.progress = query.recentProgress[-1]
         return rows_of(self.spark.read.parquet(str(self.folder / name)))
 
 
@@ -125,6 +126,8 @@ def test_operators_of_spark_on_joined_rows(spark: SparkSession, streams: Streams
     text = f"""SELECT l.id, r.id other, t.id third, kind, r.ts at FROM l JOIN r ON {_BAND}
         JOIN t ON t.x > l.x AND t.ts BETWEEN r.ts AND r.ts + INTERVAL 9 SECONDS JOIN kinds ON kinds.x = l.x"""
     assert streams.run(spark.sql(text), "three") == rows_of(streams.whole(text)) != []
+    told = streams.progress.observedMetrics["splitjoin_sql"].asDict()
+    assert told == {"in_splitjoin": 2, "in_spark": 1, "reasons": "it has an equality"}
 
 
 @pytest.mark.parametrize(("text", "key"), [

@@ -2,6 +2,8 @@ package splitjoin;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StringType$;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,6 +34,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   /** Spark does not tell how many there are. */
   private static final double ROWS_OF_MICRO_BATCH = 10_000;
 
+  /** The name of the metrics that the progress of a streaming query has. */
+  private static final String METRICS = "splitjoin_sql";
+
   private final SparkContext context;
   /** The number of joins that were replaced. */
   private int taken;
@@ -44,7 +50,49 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     if (!Settings.isEnabled()) {
       return plan;
     }
-    return plan.isStreaming() ? streamed(plan, null, new StreamedJoin.Query()) : replaced(plan, null);
+    return plan.isStreaming() ? observed(streamed(plan, null, new StreamedJoin.Query())) : replaced(plan, null);
+  }
+
+  /** The streaming plan with metrics that tell where its joins run, if splitjoin runs some or says why not. */
+  private static LogicalPlan observed(LogicalPlan plan) {
+    List<LogicalPlan> joins = new ArrayList<>();
+    joins(plan, joins);
+    Set<String> reasons = new TreeSet<>();
+    int left = 0;
+    boolean isOurs = false;
+    for (LogicalPlan join : joins) {
+      isOurs |= isSplitJoin(join);
+      if (join instanceof Join) {
+        String reason = SplitJoinHints.reason(((Join) join).hint());
+        isOurs |= !reason.isEmpty();
+        reasons.add(reason.isEmpty() ? "it has an equality" : reason);
+        left++;
+      }
+    }
+    if (!isOurs) {
+      return plan;
+    }
+    List<NamedExpression> metrics = List.of(Nodes.named(Nodes.integer(joins.size() - left), "in_splitjoin"),
+        Nodes.named(Nodes.integer(left), "in_spark"),
+        Nodes.named(Literal.create(String.join("; ", reasons), StringType$.MODULE$), "reasons"));
+    return replaced(plan, joins.get(0), new CollectMetrics(METRICS, Scala.seq(metrics), joins.get(0), 0));
+  }
+
+  /** Adds the joins in a plan, those above first: Spark's, and the functions that run splitjoin's. */
+  private static void joins(LogicalPlan plan, List<LogicalPlan> found) {
+    if (plan instanceof Join || isSplitJoin(plan)) {
+      found.add(plan);
+    }
+    Scala.<LogicalPlan>list(plan.children()).forEach(child -> joins(child, found));
+  }
+
+  private static LogicalPlan replaced(LogicalPlan plan, LogicalPlan old, LogicalPlan made) {
+    return plan == old ? made : (LogicalPlan) plan.mapChildren(child -> replaced((LogicalPlan) child, old, made));
+  }
+
+  private static boolean isSplitJoin(LogicalPlan plan) {
+    return Scala.<Expression>list(plan.expressions()).stream().anyMatch(
+        e -> e instanceof PythonUDF && ((PythonUDF) e).name().startsWith("splitjoin["));
   }
 
   /** A streaming plan with the joins of two streams replaced that Spark refuses; {@code wanted}: as of `replaced`. */
@@ -79,7 +127,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       return streamed.plan(context, worker);
     } catch (ConditionWriter.Untranslated reason) {
       if (hasEquality) {
-        return noted(join, "left to Spark by splitjoin: " + reason.getMessage());
+        return noted(join, SplitJoinHints.LEFT + reason.getMessage());
       }
       throw new UnsupportedOperationException("Spark runs a join of two streams only if its condition has an equality, "
           + "but it is " + (join.condition().isDefined() ? join.condition().get().sql() : "missing")
@@ -123,8 +171,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   }
 
   private static scala.Option<HintInfo> unbroadcast(LogicalPlan side, scala.Option<HintInfo> hint) {
-    boolean isOurs = hint.isEmpty() && side.exists(p -> Scala.<Expression>list(p.expressions()).stream().anyMatch(
-        e -> e instanceof PythonUDF && ((PythonUDF) e).name().startsWith("splitjoin[")));
+    boolean isOurs = hint.isEmpty() && side.exists(OffloadJoins::isSplitJoin);
     return isOurs ? scala.Option.apply(new HintInfo(scala.Option.apply(NO_BROADCAST_HASH$.MODULE$))) : hint;
   }
 
@@ -180,7 +227,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       taken++;
       return plan;
     } catch (ConditionWriter.Untranslated reason) {
-      return noted(join, "left to Spark by splitjoin: " + reason.getMessage());
+      return noted(join, SplitJoinHints.LEFT + reason.getMessage());
     }
   }
 

@@ -28,6 +28,8 @@ import scala.Option;
 final class SplitJoinHints extends Rule<LogicalPlan> {
   static final String TAKE = "SPLITJOIN";
   static final String LEAVE = "NO_SPLITJOIN";
+  /** The beginning of a note that says why a join stays with Spark. */
+  static final String LEFT = "left to Spark by splitjoin: ";
 
   /** A strategy that Spark's planner does not know, and passes on to the join that it is for. */
   static final class Strategy extends JoinStrategyHint {
@@ -63,14 +65,29 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
     return new HintInfo(Option.apply((JoinStrategyHint) new Strategy(name)));
   }
 
-  /** The name of the strategy that the hints of a join choose, "" for none; LEAVE before TAKE. */
-  static String chosen(JoinHint hint) {
+  /** Why splitjoin, or its hint, leaves a join to Spark; "" where neither says so. */
+  static String reason(JoinHint hint) {
+    for (String name : strategies(hint)) {
+      if (name.startsWith(LEFT) || name.equals(LEAVE)) {
+        return name.equals(LEAVE) ? "the hint " + LEAVE : name.substring(LEFT.length());
+      }
+    }
+    return "";
+  }
+
+  private static Set<String> strategies(JoinHint hint) {
     Set<String> names = new HashSet<>();
     for (Option<HintInfo> side : List.of(hint.leftHint(), hint.rightHint())) {
       if (side.isDefined() && side.get().strategy().isDefined()) {
         names.add(side.get().strategy().get().displayName());
       }
     }
+    return names;
+  }
+
+  /** The name of the strategy that the hints of a join choose, "" for none; LEAVE before TAKE. */
+  static String chosen(JoinHint hint) {
+    Set<String> names = strategies(hint);
     for (String name : List.of(LEAVE, TAKE)) {
       if (names.contains(name)) {
         return name;
