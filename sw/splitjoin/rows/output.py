@@ -16,8 +16,8 @@ from splitjoin.lang.kind import INNER, Kind
 from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import Side, suggest
 
-__all__ = ["OPERATION", "OutputColumn", "ResultNames", "Selected", "gather", "indices", "output_columns",
-           "output_schema"]
+__all__ = ["NUMBER", "OPERATION", "TIME", "OutputColumn", "ResultNames", "Selected", "gather", "indices",
+           "output_columns", "output_schema"]
 
 #: Names of result columns to keep, in order; or these with the names that they get, None for their own.
 Selected = Union[Iterable[str], Mapping[str, str | None]]
@@ -28,6 +28,9 @@ _RUN = 4096
 _SAMPLE, _EXCEPTIONS = 64, 4
 #: The column of rows that come early: "+" for a row, "-" for one that is taken back.
 OPERATION = pa.field("operation", pa.string(), nullable=False)
+#: The column of a row between the joins of several streams that holds the number of a table's tuple, behind the table's
+#: name and a dot; and the one that holds the time of its latest tuple.
+NUMBER, TIME = "#", "#time"
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items
 from splitjoin.joins.sql import MultiwaySelect
-from splitjoin.joins.sql.multiway import NUMBER, TIME, latest
+from splitjoin.joins.sql.multiway import latest
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import Side, suggest
+from splitjoin.rows.output import NUMBER, TIME
 from splitjoin.tables.inputs import as_batch
 
 from .envelope import Envelope, damaged, ipc_bytes

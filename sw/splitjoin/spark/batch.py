@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.types import StructType
 
 from splitjoin.base.errors import InputError, OrderError, UnsupportedError
 from splitjoin.engines.device import Device
-from splitjoin.joins.sql import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import Extent
@@ -29,6 +28,9 @@ from .time_cuts import given_starts, time_route
 from .versions import by_number
 from .views import needed_columns, number_of_rows, numbered
 from .workers import cores, places_by_number, shipped
+
+if TYPE_CHECKING:
+    from splitjoin.joins.sql import Projection
 
 __all__ = ["BatchJob"]
 

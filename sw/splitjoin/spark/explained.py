@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.device import Device
@@ -15,8 +15,6 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.output import ResultNames, Selected
-from splitjoin.sessions.gate.lateness import Watermark
-from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .batch import BatchJob
 from .inputs import Inputs
@@ -32,6 +30,10 @@ from .streaming.watermark import WatermarkRule
 from .text import WHICH, duration, extent
 from .ties import Ties
 from .views import Frame, frames
+
+if TYPE_CHECKING:
+    from splitjoin.sessions.gate.lateness import Watermark
+    from splitjoin.sessions.gate.times import Idle, Lateness
 
 __all__ = ["explain"]
 

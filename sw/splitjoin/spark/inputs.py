@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all 
 from pyspark.sql.types import StructType
 
 from splitjoin.base.errors import PredicateError, SchemaError, WindowError
-from splitjoin.joins.sql.multiway import TIME
 from splitjoin.lang import build
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.query import Predicate, Query
@@ -19,7 +18,7 @@ from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import TIME_UNITS
 from splitjoin.lang.windows import Extent, WindowSpec, parse_window
-from splitjoin.rows.output import OutputColumn
+from splitjoin.rows.output import TIME, OutputColumn
 
 from .columns import read_condition
 from .joined_rows import JoinedRows, marked, streams_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
@@ -25,8 +25,6 @@ from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn, ResultNames, Selected
-from splitjoin.sessions.gate.lateness import Watermark
-from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .batch import BatchJob
 from .inputs import Inputs, column_first
@@ -41,6 +39,10 @@ from .versions import arrow_type
 from .views import Frame, frames
 from .windows import windowed
 from .workers import local_zone
+
+if TYPE_CHECKING:
+    from splitjoin.sessions.gate.lateness import Watermark
+    from splitjoin.sessions.gate.times import Idle, Lateness
 
 __all__ = [
     "AnyJoin", "Partitions", "check_names", "checked_order", "checked_schemas", "computed_field", "joined_with",

@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all 
 
 from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
 from splitjoin.joins.sql import Select
-from splitjoin.joins.sql.multiway import TIME, MultiwayStep, Windows, steps
+from splitjoin.joins.sql.multiway import MultiwayStep, Windows, steps
 from splitjoin.joins.sql.statement import Statement
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.output import TIME
 
 from .batch import BatchJob
 from .join import check_names, checked_order, checked_schemas

@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame
 from splitjoin.base.errors import InputError, UnsupportedError
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
-from splitjoin.sessions.gate.lateness import Watermark
-from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .metrics import JoinMetrics
 from .placement import choose_device
@@ -21,6 +19,9 @@ from .ties import Ties
 from .workers import check_workers, places_by_number, task_cpus
 
 if TYPE_CHECKING:
+    from splitjoin.sessions.gate.lateness import Watermark
+    from splitjoin.sessions.gate.times import Idle, Lateness
+
     from .routes import TimeRoute
     from .time_cuts import Partitions
 

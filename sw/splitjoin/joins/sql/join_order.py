@@ -24,11 +24,12 @@ from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.output import TIME
 from splitjoin.rows.result import JoinResult
 
 from ..arranged import arranged, whole_window
 from ..execution import Output, run
-from .multiway import TIME, Windows, latest, read_parts, steps
+from .multiway import Windows, latest, read_parts, steps
 from .select import Select
 from .statement import SelectItem, Statement, TableName
 from .terms import with_computed_terms

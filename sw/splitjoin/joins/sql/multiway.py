@@ -24,6 +24,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.types import Timestamp
 from splitjoin.lang.windows import Window, WindowSpec, parse_window
+from splitjoin.rows.output import NUMBER, TIME
 
 from .projection import output_names, starred
 from .reader import TreeReader
@@ -32,8 +33,8 @@ from .statement import CHOOSING, SelectItem, Statement, TableName
 from .terms import make_select
 from .trees import conjunction, named_column
 
-__all__ = ["NUMBER", "TIME", "MultiwaySelect", "MultiwayStep", "Named", "Windows", "in_place_of", "latest",
-           "looks_back", "read_parts", "steps"]
+__all__ = ["MultiwaySelect", "MultiwayStep", "Named", "Windows", "in_place_of", "latest", "looks_back", "read_parts",
+           "steps"]
 
 #: A table's label and one of its columns.
 Named = tuple[str, str]
@@ -55,9 +56,6 @@ def looks_back(term: exp.Expr, r: Named, s: Named) -> bool:
     return [(one.table, one.name) for one in pair if isinstance(one, exp.Column)] == [r, s]
 
 
-#: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
-#: the one that holds the time of its latest tuple.
-NUMBER, TIME = "#", "#time"
 #: The table of columns that rows between steps have beside those of tables.
 _ROW = "#row"
 _UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}

@@ -18,8 +18,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import TIME_UNITS
 from splitjoin.rows.output import OPERATION, OutputColumn
-from splitjoin.sessions.gate.lateness import Watermark
-from splitjoin.sessions.gate.times import by_side, parse_idle, parse_lateness
 
 from ..placement import device_name
 from ..results import MadeRows
@@ -178,6 +176,9 @@ def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Se
 def _rule(query: Query, frames: Mapping[Side, DataFrame], options: StreamOptions,
           earlier: Mapping[Side, Frontier]) -> WatermarkRule:
     """The rule of the watermark, by the options and by Spark's settings. Rows of ``earlier`` joins bring theirs."""
+    from splitjoin.sessions.gate.lateness import Watermark  # not for batches, as all of sessions comes with it
+    from splitjoin.sessions.gate.times import parse_idle, parse_lateness
+
     late, idle, watermark = options.late, options.idle, options.watermark
     time = query.time
     assert time is not None
@@ -227,6 +228,8 @@ def _of_streams(value: Any, argument: str, one: str, earlier: Mapping[Side, Fron
 
     Raises `WindowError`, also for one value where both inputs are joined rows, which have their own.
     """
+    from splitjoin.sessions.gate.times import by_side
+
     given = by_side(value, argument, one)
     if isinstance(value, str) or not isinstance(value, (Mapping, Sequence)):
         if len(earlier) == len(SIDES):
