@@ -15,14 +15,15 @@ from splitjoin.base.errors import PredicateError, SplitJoinError
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.schema import SIDES, Schema, Side
-from splitjoin.lang.sql.parser import SqlReader, parse_sql
+from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.lang.sql.source import sql_of
+from splitjoin.lang.sql.spark import SparkReader
 from splitjoin.lang.time_columns import TimeColumns, time_columns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import length_text
 from splitjoin.plan.time_band import time_band
 
-from .printed import atoms, marked_number, readings, simple, sql_tree
+from .printed import are_moments, atoms, marked_number, printed_zone, simple, sql_tree
 
 __all__ = ["JoinCondition", "read_condition"]
 
@@ -70,10 +71,11 @@ def read_condition(text: str, side: Callable[[int], Side | None], names: Mapping
     Raises `PredicateError` for what splitjoin does not take, or what cannot be read.
     """
     error: PredicateError | None = None
-    for reading in readings(text, zone):
+    zone = printed_zone(text) or zone
+    for moments in are_moments(text, zone):
         try:
             with session_zone(zone or None):
-                return _read(sql_tree(text, names, formulas, reading), side, names, types)
+                return _read(sql_tree(text, names, formulas, moments), side, names, types)
         except PredicateError as failed:
             error = error or failed
         except RecursionError:
@@ -142,8 +144,9 @@ def _typed(tree: exp.Expr, given: Mapping[tuple[Side, str], pa.DataType]) -> dic
             schemas = _schemas(chosen, keys)
             try:
                 _condition(part, schemas)
-            except SplitJoinError:
-                refused = refused or (part, schemas)
+            except SplitJoinError as error:
+                if refused is None or "time zone" in str(error):  # what types cannot mend
+                    refused = part, schemas
             else:
                 if tried(at + 1):
                     return True
@@ -177,12 +180,17 @@ def _schemas(types: Mapping[tuple[Side, str], pa.DataType], keys: Sequence[tuple
     return [Schema.from_arrow(s, pa.schema([(name, types[of, name]) for of, name in keys if of == s])) for s in SIDES]
 
 
-def _reader(tree: exp.Expr, schemas: Sequence[Schema], *, quoting: bool = False) -> SqlReader:
-    return SqlReader(sql_of(tree) if quoting else "", dict(zip(SIDES, schemas, strict=True)), quoting=quoting)
+def _reader(tree: exp.Expr, schemas: Sequence[Schema], *, quoting: bool = False) -> SparkReader:
+    return SparkReader(sql_of(tree) if quoting else "", dict(zip(SIDES, schemas, strict=True)), quoting=quoting)
 
 
 def _condition(tree: exp.Expr, schemas: Sequence[Schema]) -> Expr:
-    return _reader(tree, schemas).condition(tree)
+    made = _reader(tree, schemas).condition(tree)
+    for call in tree.find_all(exp.Anonymous):
+        if call.name == "timestampdiff" and any(isinstance(c, exp.Column) and isinstance(
+                schemas[SIDES.index(c.table)].find(c.name).type, Date) for c in call.expressions):
+            raise PredicateError("Spark shows the cast of a date that timestampdiff() takes")
+    return made
 
 
 def _text(tree: exp.Expr, predicate: Expr, schemas: Sequence[Schema]) -> str:
@@ -191,7 +199,7 @@ def _text(tree: exp.Expr, predicate: Expr, schemas: Sequence[Schema]) -> str:
     made = str(simple(tree).sql(dialect="", comments=False, normalize_functions="lower"))
     for text in (_WORD.sub(r"\1", made), made):
         try:
-            if parse_sql(text, *schemas) == predicate:
+            if parse_sql(text, *schemas, reader=SparkReader) == predicate:
                 return text
         except SplitJoinError:
             continue  # a name that is a keyword needs its quotes

@@ -18,9 +18,9 @@ from splitjoin.lang import build
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.sql.parser import parse_sql
+from splitjoin.lang.sql.spark import SparkReader
 
 from .classic_columns import ClassicReader, sequence
-from .column_reader import SparkReader
 from .versions import VERSION
 
 __all__ = ["condition", "read_condition"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -13,14 +13,15 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, merged_options
 from splitjoin.joins.sql import Select, refuse_ordering
 from splitjoin.joins.sql.api import bind_tables, check_named, check_options
+from splitjoin.joins.sql.reader import TreeReader
 from splitjoin.joins.sql.statement import check_steps, parse
+from splitjoin.joins.sql.trees import StatementSql
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.sql.spark import SparkReader, spark_functions
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
-from splitjoin.sessions.gate.lateness import Watermark
-from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .batch import BatchJob
 from .join import Partitions, check_names, checked_order, checked_schemas
@@ -34,9 +35,28 @@ from .windows import ANY_WINDOW, windowed
 from .workers import local_zone
 
 if TYPE_CHECKING:
+    from splitjoin.sessions.gate.lateness import Watermark
+    from splitjoin.sessions.gate.times import Idle, Lateness
+
     from .metrics import JoinMetrics
 
 __all__ = ["stream_sql"]
+
+
+class _SparkStatementParser(StatementSql.Parser):
+    FUNCTIONS: ClassVar[dict[str, Any]] = spark_functions(StatementSql.Parser.FUNCTIONS)
+
+
+class _SparkStatementSql(StatementSql):
+    """The dialect of statements of Spark."""
+
+    Parser = _SparkStatementParser
+
+
+class SparkStatementReader(SparkReader, TreeReader):
+    """Reads the conditions and values of a statement, with Spark's functions as in other conditions of Spark."""
+
+    dialect = _SparkStatementSql
 
 
 def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSpec | None = None,
@@ -54,7 +74,8 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
 
     ``text``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for
     tables, which are given by name; the other arguments are those of `stream_join`, and so is the way that it runs.
-    ``ties`` by a mapping are those of ``"r"``, the first table, and ``"s"``.
+    ``ties`` by a mapping are those of ``"r"``, the first table, and ``"s"``. Spark's functions of times mean what they
+    mean in Spark.
 
     Three DataFrames and more are joined in steps of two, in the order of FROM (semantics, section 11); the last join
     may be a LEFT JOIN. ``window``, ``time``, ``late`` and ``idle`` may be mappings by the names of the tables. Step n
@@ -70,7 +91,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     """
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
-    statement = parse(text)
+    statement = parse(text, SparkStatementReader)
     several = len(statement.tables) > 2
     if several:
         check_steps(statement, "left last")

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +21,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 from splitjoin import PredicateError, Schema, SchemaError
+from splitjoin.joins.sql import read_condition as read_on
+from splitjoin.joins.sql.statement import parse
 from splitjoin.lang.eval.vector import column, evaluate_columns
 from splitjoin.lang.ir import columns
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.query import Query
 from splitjoin.plan.time_band import time_band
-from splitjoin.spark import stream_join
+from splitjoin.spark import stream_join, stream_sql
 from splitjoin.spark.columns import read_condition
+from splitjoin.spark.sql import SparkStatementReader
 
 from ...support.sampling import at_length
 from .test_extension import plan_of, settings
@@ -195,6 +199,15 @@ def test_streams_are_joined_within_bounds_in_which_all_pairs_are(spark: SparkSes
             assert -behind * 1e6 <= least <= most <= ahead * 1e6, on
 
 
+def _read(given: Any, r: Schema, s: Schema) -> Any:
+    """A condition of `stream_join`, or that of a statement of `stream_sql`."""
+    if not str(given).startswith("SELECT"):
+        return read_condition(given, r, s, {})
+    statement = parse(given, SparkStatementReader)
+    assert statement.on[0] is not None
+    return read_on(statement, list(zip(statement.tables, (r, s), strict=True)), statement.on[0], "ON")
+
+
 @pytest.mark.usefixtures("tables")
 def test_texts_and_columns_of_calls_mean_the_same(spark: SparkSession) -> None:
     """In a session in UTC; windows that follow from a condition hold all pairs."""
@@ -209,13 +222,14 @@ def test_texts_and_columns_of_calls_mean_the_same(spark: SparkSession) -> None:
         crossed = {side: tables[side].take(at[side]) for side in ("r", "s")}
         for n, on in enumerate(conditions):
             text = re.sub(r"\b[lr]\.", lambda found: {"l.": "r.", "r.": "s."}[found[0]], on)
-            for given in (text, F.expr(text)):
+            for given in (text, F.expr(text), f"SELECT 1 AS one FROM r JOIN s ON {text}"):
                 if on in NO_WORDS:
-                    with session_zone("UTC"), pytest.raises((PredicateError, SchemaError), match=NO_WORDS[on]):
-                        read_condition(given, r, s, {})
+                    said = NO_WORDS[on].replace("in a condition", "in (a condition|ON)")
+                    with session_zone("UTC"), pytest.raises((PredicateError, SchemaError), match=said):
+                        _read(given, r, s)
                     continue
                 with session_zone("UTC"):
-                    query = Query.make(r, s, on=read_condition(given, r, s, {}), window="ROWS 1", time="ts")
+                    query = Query.make(r, s, on=_read(given, r, s), window="ROWS 1", time="ts")
                 value = evaluate_columns(query.predicate, {c: column(crossed[c.side].column(c.name))
                                                            for c in columns(query.predicate)}, len(at["r"]))
                 pairs = value.valid & value.values
@@ -245,6 +259,11 @@ def test_calls_in_a_zone_whose_clock_is_put_forward(spark: SparkSession) -> None
                         select=["id_r", "id_s"], device="golden").collect()
     expected = _expected(spark, ["unix_timestamp(l.ts) - unix_timestamp(r.ts) BETWEEN -20 AND 5"])
     assert {(0, *row) for row in found} == expected
+    apart = "unix_timestamp(r.ts) - unix_timestamp(s.ts)"
+    found = stream_sql(f"SELECT r.id, s.id AS other, {apart} AS apart FROM r, s WHERE {apart} BETWEEN -20 AND 5",
+                       r=left, s=right, device="golden").collect()
+    assert {(0, row[0], row[1]) for row in found} == expected
+    assert all(-20 <= row["apart"] <= 5 for row in found)
 
 
 #: Conditions whose bounds Spark does not find, so that it refuses outer joins by them.

@@ -150,7 +150,7 @@ def read_value(statement: Statement, tables: Tables, item: SelectItem, clause: s
 def read_select_aggregate(statement: Statement, tables: Tables, item: SelectItem, name: str,
                           known: UserAggregates) -> Aggregate:
     """The aggregate of an item of the SELECT list, under ``name``; ``known``: user-defined ones."""
-    reader = TreeReader(statement, tables, "the SELECT list", (), quoting=True)
+    reader = _reader(statement, tables, "the SELECT list", (), quoting=True)
     try:
         made = read_aggregate(item.tree, reader, name, item.text, known)
     except PredicateError as error:
@@ -164,13 +164,19 @@ def _read(statement: Statement, tables: Tables, clause: str, names: Sequence[str
     try:
         # Finding the text of every part costs more than all the rest, and only errors show it.
         with contextlib.suppress(PredicateError, SchemaError):
-            made = read(TreeReader(statement, tables, clause, names))
+            made = read(_reader(statement, tables, clause, names))
             if isinstance(made, Expr):
                 check_depth(made)
             return made
-        return read(TreeReader(statement, tables, clause, names, quoting=True))
+        return read(_reader(statement, tables, clause, names, quoting=True))
     except RecursionError:
         raise too_deep() from None
+
+
+def _reader(statement: Statement, tables: Tables, clause: str, names: Sequence[str], *, quoting: bool = False
+            ) -> TreeReader:
+    made: TreeReader = (statement.reader or TreeReader)(statement, tables, clause, names, quoting=quoting)
+    return made
 
 
 _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

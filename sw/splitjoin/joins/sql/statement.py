@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
 from sqlglot import exp
@@ -94,7 +94,8 @@ class Statement:
     ``on``: the condition behind each table but the first, None without one; ``hows``: the kind of its join. ``match``:
     of two tables, the comparison of times in MATCH_CONDITION. ``grouped``: True for a row for each combination of the
     tables but the last, by GROUP BY. ``nearest``: of an as-of join in both directions, how many partners a tuple has,
-    and the columns of R and S by which they are near.
+    and the columns of R and S by which they are near. ``reader``: the subclass of `TreeReader` that
+    reads its conditions and values; None for that itself.
     """
 
     source: StatementText
@@ -107,6 +108,7 @@ class Statement:
     grouped: bool = False
     ordering: Ordering = Ordering()
     nearest: tuple[int, str, str] | None = None
+    reader: Any = None
 
     @property
     def text(self) -> str:
@@ -123,11 +125,11 @@ class Statement:
         return tuple(t for t, how in zip(self.tables[:at], ("inner", *self.hows), strict=False) if how not in CHOOSING)
 
 
-def parse(text: str) -> Statement:
-    """The parts of the SELECT in ``text``. Raises `StatementError` as `read_statement`, and for what is no text of a
-    statement.
+def parse(text: str, reader: Any) -> Statement:
+    """The parts of the SELECT in ``text``, in the dialect of its ``reader``. Raises `StatementError` as
+    `read_statement`, and for what is no text of a statement.
     """
-    return read_statement(*statement_tree(text))
+    return replace(read_statement(*statement_tree(text, reader.dialect)), reader=reader)
 
 
 def condition_statement(text: str) -> Statement:

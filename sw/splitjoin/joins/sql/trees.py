@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 from sqlglot.optimizer.qualify import qualify
@@ -26,9 +27,9 @@ from splitjoin.lang.sql.source import WholeIntervals, language_functions, unread
 
 from .clauses import unread_clause
 
-__all__ = ["FromItem", "FromJoin", "FromTree", "StatementText", "check_meaning", "condition_tree", "conjunction",
-           "conjuncts", "from_trees", "has_star", "may_join", "named_column", "names_in", "one_line", "qualified",
-           "quoted", "said_columns", "sql_text", "statement_tree"]
+__all__ = ["FromItem", "FromJoin", "FromTree", "StatementSql", "StatementText", "check_meaning", "condition_tree",
+           "conjunction", "conjuncts", "from_trees", "has_star", "may_join", "named_column", "names_in", "one_line",
+           "qualified", "quoted", "said_columns", "sql_text", "statement_tree"]
 
 #: Words by which a query may begin.
 _BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
@@ -107,7 +108,7 @@ _VERSIONS = ("FOR SYSTEM_TIME AS OF stands behind a table that is joined by JOIN
              "SYSTEM_TIME AS OF r.ts ON r.k = s.k")
 
 
-class _Dialect(DuckDB):
+class StatementSql(DuckDB):
     """DuckDB's words, with Spark's `name` and Snowflake's MATCH_CONDITION, where trees of what the language has are as
     `Sql` makes them: ^ is XOR.
     """
@@ -167,12 +168,12 @@ class StatementText:
             raise self.at("one statement is needed, not several; leave out all behind the ';'", (TokenType.SEMICOLON,))
 
 
-def statement_tree(text: str) -> tuple[Any, StatementText]:
-    """The tree of the statement ``text``, each item of a SELECT list with its own text at ``text`` and its ``place`` in
-    its meta data, and the text for errors. Raises `StatementError` for what is no statement.
+def statement_tree(text: str, dialect: type[Dialect] = StatementSql) -> tuple[Any, StatementText]:
+    """The tree of the statement ``text`` in ``dialect``, each item of a SELECT list with its own text at ``text`` and
+    its ``place`` in its meta data, and the text for errors. Raises `StatementError` for what is no statement.
     """
     try:
-        tokens = with_names(_Dialect().tokenize(text))
+        tokens = with_names(dialect().tokenize(text))
     except TokenError as error:
         raise StatementError(untokenizable(text, error, "statement")) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -187,7 +188,7 @@ def statement_tree(text: str) -> tuple[Any, StatementText]:
         raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
     source.check_begin(_BEGINS)
     try:
-        tree: Any = _Dialect().parser().parse(tokens, text)[0]
+        tree: Any = dialect().parser().parse(tokens, text)[0]
     except ParseError as error:
         raise StatementError(unreadable(text, error, "statement")) from None
     except RecursionError:
@@ -225,7 +226,7 @@ def _outer_tokens(tokens: Sequence[Token]) -> tuple[list[Token], Token | None]:
 def condition_tree(text: str) -> exp.Expr:
     """The tree of the condition ``text``. Raises `PredicateError` for what cannot be read."""
     try:
-        return sqlglot.parse_one(text, dialect=_Dialect, into=exp.Condition)
+        return sqlglot.parse_one(text, dialect=StatementSql, into=exp.Condition)
     except SqlglotError as error:
         raise PredicateError(first_line(error)) from None
 

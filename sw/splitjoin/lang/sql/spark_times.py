@@ -11,11 +11,12 @@ from fractions import Fraction
 from typing import Literal
 
 from splitjoin.base.errors import PredicateError
-from splitjoin.lang import build, functions
-from splitjoin.lang.calendar import CalendarUnit
-from splitjoin.lang.ir import Arith, Expr, Lit, UnitNumber
-from splitjoin.lang.local_times import check_unit
-from splitjoin.lang.types import EXACT, STRING, UNIT_NS, Date, Duration, Float, Int, Timestamp, Type
+
+from .. import build, functions
+from ..calendar import CalendarUnit
+from ..ir import Arith, Expr, Lit, UnitNumber
+from ..local_times import check_unit
+from ..types import EXACT, STRING, UNIT_NS, Date, Duration, Float, Int, Timestamp, Type
 
 __all__ = ["TIME_FUNCTIONS", "Maker", "extracted", "spark_cast"]
 
