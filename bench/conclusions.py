@@ -231,6 +231,8 @@ has {batch[10]:.2f} times its rate), and splitjoin is {batch[60]:.1f} times as f
 """
     if "spark_sql" in files:
         yield plain_sql(files)
+    if "spark_first" in files:
+        yield spark_first(files)
     if "spark_rivals" in files:
         yield spark_rivals(files)
     if "spark_soak" in files:
@@ -264,6 +266,20 @@ def plain_sql(files: Files) -> str:
             f"{max(slow.values()):.1f} s at most, and counts rows alone in {counted:.2f}. Joins left to Spark, such as "
             f"those with an equality, take {mean:.2f} ± {width:.2f} times as much.")
     return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
+
+
+def spark_first(files: Files) -> str:
+    """The first join of a session beside plain Spark's own."""
+    cpu = {(row["config"]["case"], row["config"]["query"]): row["value"]
+           for row in pick(files, "spark_first", "first_cpu")}
+    ways = {"plain SQL in splitjoin": "extension", "`stream_join`": "stream_join without time",
+            "`stream_join` in windows": "stream_join in windows"}
+    told = [f"{cpu[case, 'first']:.1f} by {way} ({cpu[case, 'first'] / cpu['plain Spark', 'first']:.2f} times as much)"
+            for way, case in ways.items()]
+    later = [f"{cpu[case, 'third']:.1f}" for case in ("plain Spark", *ways.values())]
+    text = (f"The first join of a session, of 20,000 with 20,000 rows, takes {cpu['plain Spark', 'first']:.1f} s of CPU "
+            f"time by Spark's own join, {', '.join(told)}; the third one {', '.join(later)}.")
+    return textwrap.fill(text, 120) + "\n"
 
 
 def left_to_spark(files: Files) -> tuple[float, float]:
@@ -392,6 +408,7 @@ TOPICS = {"first_hour": "first hour", "pythons": "Pythons", "cpu": "CPU engine",
           "large_files": "large files",
           "gpu": "GPU", "latency": "latency of a session", "soak": "an hour of it", "spark": "Spark",
           "spark_skew": "skew in Spark", "spark_sql": "plain Spark SQL", "spark_paths": "Spark's rows through Python",
+          "spark_first": "a session's first join in Spark",
           "circuits": "circuits", "formulas": "formulas in circuits", "hls": "Python functions as circuits",
           "stages": "latency by stage", "evaluation": "architectures", "evaluation_threads": "on threads",
           "routed": "their cells",
