@@ -64,7 +64,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       isOurs |= isSplitJoin(join);
       if (join instanceof Join) {
         String reason = SplitJoinHints.reason(((Join) join).hint());
-        isOurs |= !reason.isEmpty();
+        isOurs |= !reason.isEmpty() && !reason.equals(SplitJoinHints.LEAVE);
         reasons.add(reason.isEmpty() ? "it has an equality" : reason);
         left++;
       }

@@ -65,11 +65,11 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
     return new HintInfo(Option.apply((JoinStrategyHint) new Strategy(name)));
   }
 
-  /** Why splitjoin, or its hint, leaves a join to Spark; "" where neither says so. */
+  /** Why splitjoin leaves a join to Spark, or {@link #LEAVE} if the query says so; else "". */
   static String reason(JoinHint hint) {
     for (String name : strategies(hint)) {
       if (name.startsWith(LEFT) || name.equals(LEAVE)) {
-        return name.equals(LEAVE) ? "the hint " + LEAVE : name.substring(LEFT.length());
+        return name.equals(LEAVE) ? name : name.substring(LEFT.length());
       }
     }
     return "";
