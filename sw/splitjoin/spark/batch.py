@@ -26,7 +26,7 @@ from .task import Task
 from .ties import tie_breakers
 from .time_cuts import given_starts, time_route
 from .versions import by_number
-from .views import needed_columns, number_of_rows, numbered
+from .views import has_few_rows, needed_columns, number_of_rows, numbered
 from .workers import cores, places_by_number, shipped
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class BatchJob:
         else:
             query = _within(query, None)
             hashed, parts, number = Slots.make(query).hashed, (1, 1), starts if isinstance(starts, int) else None
-            if number != 1:
+            if number != 1 and not (number is None and has_few_rows(frames)):
                 rows, at_once = {side: number_of_rows(frames[side]) for side in SIDES}, cores(left.sparkSession)
                 parts = ((number or number_of_tasks(sum(rows.values()), at_once), 1) if hashed else
                          numbers_of_parts(query, rows, number, at_once))

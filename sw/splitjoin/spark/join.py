@@ -148,9 +148,9 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
         ``suffixes``. With ``aggregate``, columns of left, then the aggregates.
 
-    Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, one
-    small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows. Without
-    ``time``, the job counts rows.
+    Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, or
+    Spark's statistics say that there are few rows, one small job over the time columns then finds quantiles, or counts
+    rows where there is no ``time``.
     Before the first join of a session, one task checks that the Python workers have this splitjoin.
 
     Raises:

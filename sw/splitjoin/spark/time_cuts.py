@@ -22,7 +22,7 @@ from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 
 from .packing import null_time, tables_of
 from .routes import LEAST, TimeRoute, number_of_tasks
-from .views import numbered
+from .views import has_few_rows, numbered
 from .workers import cores, shipped
 
 __all__ = ["Partitions", "given_starts", "time_route"]
@@ -68,12 +68,14 @@ class _Sketch:
 
 
 def time_route(query: Query, frames: Mapping[Side, DataFrame], given: Sequence[int] | int | None) -> TimeRoute:
-    """The partitions whose ``given`` starts or number it is; by default one for so many rows, and one for each core.
+    """The partitions whose ``given`` starts or number it is; by default one for so many rows and one for each core, or
+    one for few rows.
 
     Unless there is one partition, or starts are given and no window counts rows, runs a small job over the time
     columns, and raises `InputError` if one holds NULL. There are fewer partitions if few times are distinct.
     """
-    starts = [] if given == 1 else given if isinstance(given, Sequence) else None
+    few = given is None and has_few_rows(frames)
+    starts = [] if given == 1 or few else given if isinstance(given, Sequence) else None
     by_rows = any(query.window(side).rows is not None for side in SIDES)
     sketches = _sketches(query, frames) if starts is None or (by_rows and starts) else {}
     if starts is None:

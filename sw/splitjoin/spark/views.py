@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
@@ -13,7 +13,16 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.rows.output import OutputColumn
 
-__all__ = ["Frame", "frames", "needed_columns", "number_of_rows", "numbered", "quoted"]
+from .classic_columns import sequence
+from .workers import is_remote
+
+__all__ = ["Frame", "frames", "has_few_rows", "needed_columns", "number_of_rows", "numbered", "quoted"]
+
+#: Nodes of Spark's plans whose rows it estimates, or has at most as many as those below.
+_ESTIMATED = {"Project", "Filter", "Sort", "Aggregate", "LocalLimit", "GlobalLimit", "Repartition",
+              "RepartitionByExpression", "Range", "LocalRelation", "LogicalRelation"}
+#: Pairs that a task compares in about a second, whatever the condition.
+_FEW_PAIRS = 5e8
 
 #: A DataFrame, or the name of a table or a view in the active session, that of the other DataFrame if there is one.
 Frame = Union[DataFrame, str]
@@ -51,6 +60,26 @@ def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], t
 def number_of_rows(data: DataFrame) -> int:
     """The number of rows, by a Spark job."""
     return data.select(F.lit(1)).count()  # `count` refuses a DataFrame that has a TIME column
+
+
+def has_few_rows(data: Mapping[Side, DataFrame]) -> bool:
+    """True if Spark's statistics say, without a job, that so few pairs of rows may be that one task compares them soon.
+
+    False where it has none, as through Spark Connect, or where they may be far too low.
+    """
+    pairs = 1.0
+    for frame in data.values():
+        if is_remote(frame.sparkSession):
+            return False
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        nodes = [plan]
+        for node in nodes:
+            if node.nodeName() not in _ESTIMATED:
+                return False
+            nodes += sequence(node.children())
+        row = 8 + sum(column.dataType().defaultSize() for column in sequence(plan.output()))  # as Spark estimates it
+        pairs *= plan.stats().sizeInBytes() / row
+    return pairs <= _FEW_PAIRS
 
 
 def numbered(data: DataFrame, names: Sequence[str]) -> DataFrame:

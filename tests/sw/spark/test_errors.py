@@ -20,6 +20,7 @@ from splitjoin.base.errors import (
     WindowOverflow,
 )
 from splitjoin.spark import stream_join, task_error
+from splitjoin.spark.views import has_few_rows
 
 QUERY: dict[str, Any] = {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts"}
 
@@ -73,6 +74,25 @@ def test_refused_before_any_job(left: DataFrame, change: dict[str, Any], error: 
                                 text: str) -> None:
     with pytest.raises(error, match=text):
         stream_join(left, left, **{**QUERY, **change})
+
+
+@pytest.mark.usefixtures("no_jobs")
+@pytest.mark.parametrize(("rows", "change"), [
+    ("SELECT id ts, id x FROM range(20000)", {"window": "ROWS 9"}), ("VALUES (1, 2), (3, 4) AS t(ts, x)", {}),
+    ("SELECT id ts, id x FROM range(9) WHERE id > 3", {"window": None, "time": None})])
+def test_few_rows_are_one_task_without_a_job(spark: SparkSession, rows: str, change: dict[str, Any]) -> None:
+    frame = spark.sql(rows)
+    plan = stream_join(frame, frame, **{**QUERY, **change})._jdf.queryExecution().optimizedPlan().toString()
+    assert "RepartitionByExpression" in plan
+    assert ", 1" in plan.split("RepartitionByExpression")[1].splitlines()[0]
+
+
+def test_rows_that_spark_does_not_estimate_well_are_counted(spark: SparkSession) -> None:
+    few = {"r": spark.range(9), "s": spark.range(9)}
+    assert has_few_rows(few)
+    for rows in ("SELECT id FROM range(10000000)", "SELECT explode(sequence(1, 9)) FROM range(9)",
+                 "SELECT a.id FROM range(9) a CROSS JOIN range(9) b"):
+        assert not has_few_rows({**few, "s": spark.sql(rows)})
 
 
 @pytest.mark.usefixtures("no_jobs")
@@ -159,4 +179,7 @@ def test_task_error_finds_only_our_own_errors() -> None:
     assert type(found) is SplitJoinError
     assert str(found) == f"{overflow}\n{note}"
     assert task_error(overflow) is overflow
+    streamed = task_error(RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Task 0 failed: org."
+                                       "PythonException: splitjoin.base.errors.InputError: do this\n\tat org.apache"))
+    assert isinstance(streamed, InputError) and str(streamed) == "do this"
     assert task_error(ValueError("something else, such as splitjoin.base.errors.InputError: quoted")) is None
