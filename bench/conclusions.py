@@ -277,8 +277,8 @@ def spark_first(files: Files) -> str:
     told = [f"{cpu[case, 'first']:.1f} by {way} ({cpu[case, 'first'] / cpu['plain Spark', 'first']:.2f} times as much)"
             for way, case in ways.items()]
     later = [f"{cpu[case, 'third']:.1f}" for case in ("plain Spark", *ways.values())]
-    text = (f"The first join of a session, of 20,000 with 20,000 rows, takes {cpu['plain Spark', 'first']:.1f} s of CPU "
-            f"time by Spark's own join, {', '.join(told)}; the third one {', '.join(later)}.")
+    text = (f"The first join of a session, of 20,000 with 20,000 rows, takes {cpu['plain Spark', 'first']:.1f} s of "
+            f"CPU time by Spark's own join, {', '.join(told)}; the third one {', '.join(later)}.")
     return textwrap.fill(text, 120) + "\n"
 
 

@@ -15,7 +15,7 @@ from splitjoin.joins.sql import Select, refuse_ordering
 from splitjoin.joins.sql.api import bind_tables, check_named, check_options
 from splitjoin.joins.sql.reader import TreeReader
 from splitjoin.joins.sql.statement import check_steps, parse
-from splitjoin.joins.sql.trees import StatementSql
+from splitjoin.joins.sql.trees import StatementParser, StatementSql
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["stream_sql"]
 
 
-class _SparkStatementParser(StatementSql.Parser):
-    FUNCTIONS: ClassVar[dict[str, Any]] = spark_functions(StatementSql.Parser.FUNCTIONS)
+class _SparkStatementParser(StatementParser):
+    FUNCTIONS: ClassVar[dict[str, Any]] = spark_functions(StatementParser.FUNCTIONS)
 
 
 class _SparkStatementSql(StatementSql):

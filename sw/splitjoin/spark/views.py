@@ -21,8 +21,8 @@ __all__ = ["Frame", "frames", "has_few_rows", "needed_columns", "number_of_rows"
 #: Nodes of Spark's plans whose rows it estimates, or has at most as many as those below.
 _ESTIMATED = {"Project", "Filter", "Sort", "Aggregate", "LocalLimit", "GlobalLimit", "Repartition",
               "RepartitionByExpression", "Range", "LocalRelation", "LogicalRelation"}
-#: Pairs that a task compares in about a second, whatever the condition.
-_FEW_PAIRS = 5e8
+#: Rows of a side in a task, and pairs that it compares in about a second, whatever the condition.
+_FEW_ROWS, _FEW_PAIRS = 250_000, 5e8
 
 #: A DataFrame, or the name of a table or a view in the active session, that of the other DataFrame if there is one.
 Frame = Union[DataFrame, str]
@@ -78,7 +78,10 @@ def has_few_rows(data: Mapping[Side, DataFrame]) -> bool:
                 return False
             nodes += sequence(node.children())
         row = 8 + sum(column.dataType().defaultSize() for column in sequence(plan.output()))  # as Spark estimates it
-        pairs *= plan.stats().sizeInBytes() / row
+        rows = plan.stats().sizeInBytes() / row
+        if rows > _FEW_ROWS:
+            return False
+        pairs *= rows
     return pairs <= _FEW_PAIRS
 
 

@@ -19,6 +19,7 @@ from splitjoin.base.errors import (
     WindowError,
     WindowOverflow,
 )
+from splitjoin.lang.schema import Side
 from splitjoin.spark import stream_join, task_error
 from splitjoin.spark.views import has_few_rows
 
@@ -88,7 +89,7 @@ def test_few_rows_are_one_task_without_a_job(spark: SparkSession, rows: str, cha
 
 
 def test_rows_that_spark_does_not_estimate_well_are_counted(spark: SparkSession) -> None:
-    few = {"r": spark.range(9), "s": spark.range(9)}
+    few: dict[Side, DataFrame] = {"r": spark.range(9), "s": spark.range(9)}
     assert has_few_rows(few)
     for rows in ("SELECT id FROM range(10000000)", "SELECT explode(sequence(1, 9)) FROM range(9)",
                  "SELECT a.id FROM range(9) a CROSS JOIN range(9) b"):

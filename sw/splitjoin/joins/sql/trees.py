@@ -27,9 +27,9 @@ from splitjoin.lang.sql.source import WholeIntervals, language_functions, unread
 
 from .clauses import unread_clause
 
-__all__ = ["FromItem", "FromJoin", "FromTree", "StatementSql", "StatementText", "check_meaning", "condition_tree",
-           "conjunction", "conjuncts", "from_trees", "has_star", "may_join", "named_column", "names_in", "one_line",
-           "qualified", "quoted", "said_columns", "sql_text", "statement_tree"]
+__all__ = ["FromItem", "FromJoin", "FromTree", "StatementParser", "StatementSql", "StatementText", "check_meaning",
+           "condition_tree", "conjunction", "conjuncts", "from_trees", "has_star", "may_join", "named_column",
+           "names_in", "one_line", "qualified", "quoted", "said_columns", "sql_text", "statement_tree"]
 
 #: Words by which a query may begin.
 _BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
@@ -45,7 +45,9 @@ class _Tokenizer(DuckDB.Tokenizer):
         "VARCHAR": TokenType.VARCHAR}
 
 
-class _Parser(WholeIntervals, DuckDBParser):
+class StatementParser(WholeIntervals, DuckDBParser):
+    """Parser of `StatementSql`."""
+
     # Where sqlglot's own parser knows no node for an aggregate of the language, it is read by its name.
     FUNCTIONS: ClassVar[dict[str, Any]] = {"LIST": Parser.FUNCTIONS["LIST"], **language_functions({
         name: node for name, node in DuckDBParser.FUNCTIONS.items() if name not in (
@@ -114,7 +116,7 @@ class StatementSql(DuckDB):
     """
 
     Tokenizer = _Tokenizer
-    Parser = _Parser
+    Parser = StatementParser
 
 
 class StatementText:

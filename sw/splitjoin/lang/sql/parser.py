@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 
 from splitjoin.base.errors import PredicateError, SchemaError
@@ -98,7 +99,7 @@ def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False, reader: t
         raise too_deep() from None
 
 
-def parse_tree(text: str, dialect: type[Sql] = Sql) -> exp.Expr:
+def parse_tree(text: str, dialect: type[Dialect] = Sql) -> exp.Expr:
     """Sqlglot's tree of the text of a condition or a value. Raises `PredicateError` for what cannot be read."""
     try:
         parts = dialect().parser().parse_into(exp.Condition, sql_tokens(text), text)
@@ -124,7 +125,7 @@ class SqlReader:
     written with. With ``quoting``, errors show the part of the text where they arose.
     """
 
-    dialect: ClassVar[type[Sql]] = Sql
+    dialect: ClassVar[type[Dialect]] = Sql
 
     def __init__(self, text: str, schemas: Mapping[str, Schema], *, quoting: bool = False):
         self.text = text

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from splitjoin.base.errors import PredicateError
 
@@ -55,7 +56,7 @@ class _SparkSql(Sql):
 class SparkReader(SqlReader):
     """Reads the text of a condition as `SqlReader` does, with Spark's functions of times, and others by its names."""
 
-    dialect = _SparkSql
+    dialect: ClassVar[type[Dialect]] = _SparkSql
 
     def node(self, e: exp.Expr) -> Expr:
         match e:
