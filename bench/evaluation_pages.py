@@ -4,7 +4,7 @@ table of ScaleJoin's, from bench/results/evaluation.json, evaluation_threads.jso
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.charts import WIDTH, Files, pick, plain, plt, save
@@ -41,6 +41,15 @@ def threads(files: Files) -> str:
                 lines.append(f"| {title_of.get(name, name)} | {shown} |")
         lines.append("")
 
+    lines += _by("Figure 17: thousands of tuples a second by the share of pairs that match; windows of {window:,} by "
+                 "time, k=2", "architecture", pick(files, "evaluation_threads", "thread_rate_by_selectivity"),
+                 lambda config: title_of.get(config["architecture"], config["architecture"]),
+                 lambda config: f"{100 * config['share']:g} %")
+    lines += _by("Figure 19: thousands of tuples a second by the comparisons between two stars; SplitJoin, windows by "
+                 "rows, k=2", "sub-window", pick(files, "evaluation_threads", "thread_rate_by_precision"),
+                 lambda config: f"{config['window'] // 2:,}",
+                 lambda config: config["order"][6:-1])
+
     def over(metric: str, figure: str, above: str, below: str, other: str = "") -> str:
         """The least and the greatest ratio over all windows and numbers of cores from 2 on."""
         ratios = [found[metric, figure, above, cores, window] / found[metric, other or figure, below, cores, window]
@@ -57,9 +66,38 @@ def threads(files: Files) -> str:
         f"| the same of handshake join |  | {over(latency, '13', 'handshake', 'splitjoin')} |",
         f"| Figure 16: throughput with windows by rows over those by time | 1.18 | "
         f"{over('thread_rate', '16', 'splitjoin', 'splitjoin', '12')} |",
+        f"| Figure 18: visiting latency of low-latency handshake join over SplitJoin's by rows | 8.3 | "
+        f"{over(latency, '18', rival, 'splitjoin')} |",
+        f"| Figure 19: throughput with a star every 2 comparisons over that with one a sub-window | well below 1 | "
+        f"{_least_of_precision(files)} |",
         f"| the product's own engine over SplitJoin's threads |  | "
         f"{over('thread_rate', '12', names[-1], 'splitjoin')} |", ""]
     return "\n".join(lines)
+
+
+def _by(title: str, head: str, rows: list[dict[str, Any]], row_of: Callable[[dict[str, Any]], str],
+        column_of: Callable[[dict[str, Any]], str]) -> list[str]:
+    """A table of rates in thousands, of which each of ``rows`` is a cell."""
+    cells = {(row_of(row["config"]), column_of(row["config"])): row["value"] for row in rows}
+    names, columns = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
+    return [title.format(window=rows[0]["config"]["window"]) + ":\n", f"| {head} | " + " | ".join(columns) + " |",
+            "|---" * (1 + len(columns)) + "|",
+            *(f"| {name} | " + " | ".join(_thousands(cells.get((name, column))) for column in columns) + " |"
+              for name in names), ""]
+
+
+def _thousands(value: float | None) -> str:
+    """A rate in thousands, with three digits or more; empty if there is none."""
+    return "" if value is None else f"{value / 1e3:,.{0 if value >= 1e5 else 3}{'f' if value >= 1e5 else 'g'}}"
+
+
+def _least_of_precision(files: Files) -> str:
+    """The rate with a star every two comparisons over that with the fewest, of all windows of Figure 19 on threads."""
+    of_window: dict[int, list[float]] = {}
+    for row in pick(files, "evaluation_threads", "thread_rate_by_precision"):
+        of_window.setdefault(row["config"]["window"], []).append(row["value"])
+    ratios = [rates[0] / rates[-1] for rates in of_window.values()]
+    return f"{min(ratios):.2g} to {max(ratios):.2g}"
 
 
 def section(files: Files) -> str:

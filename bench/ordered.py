@@ -1,6 +1,7 @@
 """Ordered cores: cycles per tuple by window and selectivity, against a scan of the same.
 
-Run: python -m bench.ordered, which replaces these rows of bench/results/circuits.json
+Run: python -m bench.ordered, which replaces these rows of bench/results/circuits.json, or --window 512 for those of
+one window.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import splitjoin
-from bench.record import Recorder, arguments
+from bench.record import Recorder, options_of
 from splitjoin.circuit.cost import circuit_cost
 from splitjoin.engines.arrival import Arrivals
 from splitjoin_sim.device import SimDevice
@@ -54,16 +55,20 @@ def cycles_per_tuple(out: Recorder, on: str, core: str, window: int, count: int)
 
 
 def main() -> None:
-    """All figures."""
-    options = arguments(__doc__ or "")
+    """All figures, or those of some windows."""
+    parser = options_of((__doc__ or "").partition("\n")[0])
+    parser.add_argument("--window", type=int, nargs="+", default=[2**n for n in range(8, 14)], help="these alone (all)")
+    options = parser.parse_args()
     out = Recorder("circuits", quick=options.quick, part="ordered")
     narrow, wide, between, inequality = CONDITIONS
-    for window in (2**8,) if options.quick else (2**8, 2**10, 2**12, 2**13):
+    out.keep(lambda row: row["config"]["window"] not in options.window)
+    for window in (2**8,) if options.quick else options.window:
         for on, core, count in ((narrow, "scan", 10), (narrow, "bucket", 300), (narrow, "ordered", 300),
                                 (wide, "ordered", 40), (between, "ordered", 100), (inequality, "ordered", 20),
                                 (inequality, "scan", 10)):
             if on == narrow or window == 2**12:
                 cycles_per_tuple(out, on, core, window, count)
+        out.sort(lambda row: row["config"]["window"])
         out.write()  # a window takes minutes
 
 

@@ -8,6 +8,7 @@ Each replaces its own rows.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from splitjoin.circuit.wire import Configuration
 QUERIES = (1, 4, 16)
 WINDOW, STEP = 2_000, 1_000
 #: Queries of a circuit, tuples of each stream, and the window there.
-ON_CIRCUIT, FEW, SHORT = (1, 4), 1_000, 200
+ON_CIRCUIT, FEW, SHORT = (1, 4, 16), 1_000, 200
 
 
 def tables(n: int) -> tuple[pa.Table, pa.Table]:
@@ -96,18 +97,23 @@ def cpu(quick: bool) -> None:
     print(out.write())
 
 
-def on_circuits(q: int, r: pa.Table, s: pa.Table, *, common: bool) -> dict[str, int]:
-    """Comparisons, tuples and pairs that the simulated circuits of ``q`` queries work on, and their cycles."""
+def on_circuits(q: int, *, common: bool, columns: bool) -> dict[str, int]:
+    """Comparisons, tuples and pairs that the simulated circuits of ``q`` queries work on, and their cycles. The queries
+    differ in constants, or with ``columns`` each compares columns of its own.
+    """
     options: dict[str, int] = {"cores": 2, "capacity": 256}
     found: dict[str, int] = {}
+    width = q if columns else 1
+    r, s = (pa.table({"ts": np.arange(FEW)} | {
+        f"{name}{n}": np.random.default_rng(2 * n + side).integers(0, 2_000, FEW).astype(np.int32)
+        for n in range(width)}) for side, name in enumerate("xy"))
+    on = [f"abs(r.x{n % width} - s.y{n % width}) <= {20 if columns else 20 + n}" for n in range(q)]
     with splitjoin.share(r.schema, s.schema, time="ts") as streams:
         if common:
-            join = streams.common_join(on=[condition(n) for n in range(q)], window=f"RANGE {SHORT}", device="sim",
-                                       **options)
-            queries = [join.query(on=condition(n)) for n in range(q)]
+            join = streams.common_join(on=on, window=f"RANGE {SHORT}", device="sim", **options)
+            queries = [join.query(on=one) for one in on]
         else:
-            queries = [streams.query(on=condition(n), window=f"RANGE {SHORT}", device="sim", **options)
-                       for n in range(q)]
+            queries = [streams.query(on=one, window=f"RANGE {SHORT}", device="sim", **options) for one in on]
         streams.push_r(r)
         streams.push_s(s)
         streams.heartbeat(len(r))
@@ -124,27 +130,32 @@ def on_circuits(q: int, r: pa.Table, s: pa.Table, *, common: bool) -> dict[str, 
 def circuits(quick: bool) -> None:
     """A common circuit beside one for each query, and beside one that compares by all tests and tells which held."""
     out = Recorder("shared", quick=quick, part="circuits")
-    r, s = (table.select(["ts", name]).set_column(1, name, pa.array(
-        np.random.default_rng(n).integers(0, 2_000, FEW), pa.int32()))
-        for n, (table, name) in enumerate(zip(tables(FEW), "xy", strict=True)))
-    for q in ON_CIRCUIT:
-        for common in (False, True) if q > 1 else (True,):
-            what = {"queries": q, "circuits": 1 if common else q, "tuples": 2 * FEW, "range": SHORT}
-            for name, value in on_circuits(q, r, s, common=common).items():
-                out.add(f"sim_{name}", value, name, what, "counters of the simulated circuits of 2 cores, added up")
-    most = max(ON_CIRCUIT)
-    one = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, cores=16, capacity=512, time_bits=32,
-                        lanes=1, probes=4)
-    # A test for each query, without the bits themselves, which items, queues and mergers would carry besides.
-    each = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),) * most, tree=("or", *range(most)), cores=16,
-                         capacity=512, time_bits=32, lanes=1, probes=4)
-    for way, config, cores in (("a circuit each", one, most), ("a common circuit", one, 1), ("a bit each", each, 1)):
-        cells = ecp5.utilization(core_design(config, "ecp5"))["part"]
-        what = {"queries": most, "way": way, "lanes": 1, "probes": 4}
-        how = "Yosys, synth_lattice -family ecp5, of a core with two regions of 512 tuples, for all queries together"
-        out.add("ecp5_lut4", cores * cells.lut4, "LUT4", what, how)
-        out.add("ecp5_ff", cores * cells.ff, "FF", what, how)
-    print(out.write())
+    for q in ON_CIRCUIT[:2] if quick else ON_CIRCUIT:
+        for differ in ("constants", "columns") if q > 1 else ("constants",):
+            for common in (False, True) if q > 1 else (True,):
+                what = {"queries": q, "differ in": differ, "circuits": 1 if common else q, "tuples": 2 * FEW,
+                        "range": SHORT}
+                for name, value in on_circuits(q, common=common, columns=differ == "columns").items():
+                    out.add(f"sim_{name}", value, name, what, "counters of the simulated circuits of 2 cores, added up")
+    for q in ON_CIRCUIT[1:2] if quick else ON_CIRCUIT[1:]:
+        shape: dict[str, Any] = {"cores": 16, "capacity": 512, "time_bits": 32, "lanes": 1, "probes": 4}
+        one = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, **shape)
+        # A test for each query, without the bits themselves, which items, queues and mergers would carry besides.
+        some = ("or", *range(q))
+        each = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),) * q, tree=some, **shape)
+        own = Configuration(keys_r=(32,) * q, keys_s=(32,) * q, tests=tuple((n, n) for n in range(q)), tree=some,
+                            **shape)
+        for way, differ, config, cores in (
+                ("a circuit each", "constants", one, q), ("a common circuit", "constants", one, 1),
+                ("a bit each", "constants", each, 1), ("a circuit each", "columns", one, q),
+                ("a common circuit", "columns", own, 1)):
+            cells = ecp5.utilization(core_design(config, "ecp5"))["part"]
+            what = {"queries": q, "differ in": differ, "way": way, "lanes": 1, "probes": 4}
+            how = ("Yosys, synth_lattice -family ecp5, of a core with two regions of 512 tuples, for all queries "
+                   "together")
+            out.add("ecp5_lut4", cores * cells.lut4, "LUT4", what, how)
+            out.add("ecp5_ff", cores * cells.ff, "FF", what, how)
+            out.write()  # to map a core takes minutes
 
 
 def main() -> None:
