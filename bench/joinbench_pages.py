@@ -58,7 +58,7 @@ def draw(files: Files) -> None:
     answers, _ = _rows(files, _sizes(files)[-1])
     queries = [q for q in QUERIES if any(row["config"]["query"] == q for row in answers)]
     with chart("joinbench", 0.4 * len(queries) + 1.5) as axes:
-        for engine, marker in zip(NAMES, "Dos^vPX", strict=True):
+        for engine, marker in zip(NAMES, "Dos^vPX*", strict=True):
             mine = [(row["value"], queries.index(row["config"]["query"])) for row in answers
                     if row["config"]["engine"] == engine]
             axes.plot([x for x, _ in mine], [y for _, y in mine], marker, label=NAMES[engine], alpha=0.8)
