@@ -94,7 +94,11 @@ def test_a_device_for_each_step() -> None:
     with splitjoin.open_multiway(select, ["golden", CpuDevice(threads=1)]) as session:
         for name, table in streams.items():
             session.push(name, table)
+        saved = session.snapshot()  # with rows that nobody has read
         rows = [tuple(row.values()) for row in session.flush().to_pylist()]
+    with splitjoin.open_multiway(select, "golden") as other:
+        other.restore(saved)
+        assert len(other.poll()) > 1
     assert rows == [tuple(t["t"] for t in row) + tuple(t["v"] for t in row)
                     for row in combinations(streams, holds, [3, 4, 5], "t")]
     with pytest.raises(InputError, match="has 2 steps, but 3 devices are given; give one for all"):
