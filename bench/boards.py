@@ -7,8 +7,8 @@ have a part are left out, so that a run that was ended goes on where it was; ``-
 
 For an ECP5 the tuner proposes the design, with as many cores as ``--luts`` LUT4 hold by its own cost model: larger ones
 take hours to place and route with the tools from PyPI. iCE40 and Gowin get a small circuit whose windows fill the block
-RAM. ``--flights`` builds the query of `examples.flights` instead, for one board of each family. ``--quick``: a
-window of 64 tuples for the smallest board.
+RAM. ``--sdram`` builds circuits whose windows lie in the boards' SDRAM, ``--flights`` the query of `examples.flights`
+for one board of each family. ``--quick``: a window of 64 tuples for the smallest board.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ _BEGIN, _END = "<!-- table: python -m bench.boards -->\n", "<!-- end of the tabl
 _BEGIN_FLIGHTS = "<!-- table: python -m bench.boards --flights -->\n"
 #: Boards that the flights query is built for.
 _FLIGHTS = ("ulx3s_85f", "icebreaker", "tang_nano_9k")
-#: Start of the names of parts with the flights query.
-_FLIGHTS_PART = "flights "
+_BEGIN_SDRAM = "<!-- table: python -m bench.boards --sdram -->\n"
+#: Starts of the names of parts with the flights query, and with windows in SDRAM.
+_FLIGHTS_PART, _SDRAM_PART = "flights ", "sdram "
+#: Boards with windows in SDRAM that are built, and the logarithm of the longest windows that it holds.
+_SDRAM = {"ulx3s_85f": 19, "icepi_zero": 19, "icesugar_pro": 19, "colorlight_5a75b_r7_0": 16}
 #: Results and stars a tuple that rates are predicted for.
 _ITEMS = 2.0
 #: Defaults of ``--seconds`` and ``--luts``.
@@ -109,6 +112,12 @@ def flights_design(board: Board) -> tuple[Query, dict[str, Any], str]:
                     window=f"RANGE {MINUTES} MINUTES", time="departed", order="total")
     small = {"small": True, "row_bits": _ROW_BITS} if board.family in _SMALL else {}
     return of, {"cores": 1, "capacity": 64, **small}, "flights"
+
+
+def sdram_design(board: Board) -> tuple[Query, dict[str, Any], str]:
+    """As `design`, with windows in the board's SDRAM, as long as it holds."""
+    rows = 2**_SDRAM[board.name]
+    return query(rows), {"cores": 1, "memory": "sdram", "contexts": 8, "capacity": rows}, "windows in SDRAM"
 
 
 def _shape(options: dict[str, Any]) -> str:
@@ -180,9 +189,11 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def with_tables(page: str, rows: list[dict[str, Any]]) -> str:
     """The text of docs/boards.md with the tables that ``rows`` give."""
-    for begin, of_flights in ((_BEGIN, False), (_BEGIN_FLIGHTS, True)):
+    prefixes = (_FLIGHTS_PART, _SDRAM_PART)
+    for begin, prefix in ((_BEGIN, ""), (_BEGIN_FLIGHTS, _FLIGHTS_PART), (_BEGIN_SDRAM, _SDRAM_PART)):
         before, rest = page.split(begin)
-        own = [row for row in rows if row["part"].startswith(_FLIGHTS_PART) == of_flights]
+        own = [row for row in rows if (row["part"].startswith(prefix) if prefix
+                                       else not row["part"].startswith(prefixes))]
         page = before + begin + table(own) + _END + rest.split(_END, 1)[1]
     return page
 
@@ -194,22 +205,24 @@ def main() -> None:
     parser.add_argument("--luts", type=int, default=_LUTS, help=f"LUT4 of a design for an ECP5, at most ({_LUTS})")
     parser.add_argument("--seconds", type=float, default=_SECONDS, help=f"limit of each tool in seconds ({_SECONDS})")
     parser.add_argument("--flights", action="store_true", help="the flights query, for a board of each family")
+    parser.add_argument("--sdram", action="store_true", help="windows in SDRAM, for a board of each kind that has it")
     parser.add_argument("--again", action="store_true", help="build boards anew that have been built")
     args = parser.parse_args()
     every = sorted((board for board in CATALOG.values() if board.family in TOOLS), key=lambda board: board.fpga.lut)
-    if args.board or args.flights:
-        boards = [CATALOG[name] for name in args.board or _FLIGHTS]
+    if args.board or args.flights or args.sdram:
+        boards = [CATALOG[name] for name in args.board or (_SDRAM if args.sdram else _FLIGHTS)]
     else:
         boards = every[:1] if args.quick else every
-    prefix = _FLIGHTS_PART if args.flights else ""
+    prefix = _FLIGHTS_PART if args.flights else _SDRAM_PART if args.sdram else ""
     done = RESULTS / "boards.json"
     if done.exists() and not (args.again or args.quick):
         parts = {row["part"] for row in json.loads(done.read_text())["rows"]}
         boards = [board for board in boards if prefix + board.name not in parts]
     for board in boards:
         recorder = Recorder("boards", quick=args.quick, part=prefix + board.name)
-        built(board, recorder, flights_design(board) if args.flights else design(board, args.luts, args.quick),
-              args.seconds)
+        chosen = (flights_design(board) if args.flights else sdram_design(board) if args.sdram
+                  else design(board, args.luts, args.quick))
+        built(board, recorder, chosen, args.seconds)
         path = recorder.write()
         if not args.quick:
             PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), json.loads(path.read_text())["rows"]),

@@ -27,6 +27,7 @@ from amaranth_boards.versa_ecp5 import VersaECP5Platform
 
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.tuner.boards import BOARDS, FPGAS
+from splitjoin_hw.memory.sdram import Sdram
 
 from .gatemate import GateMateA1EvbPlatform
 
@@ -76,6 +77,7 @@ class Board:
     that carries the link, a UART, to ``bridge``. ``loader``: arguments of openFPGALoader that name the board; empty if
     it does not know it, and ``program`` then says how it is programmed. ``options``: overrides of Amaranth's build
     templates.
+    ``sdram``: the SDRAM that the platform declares as resource ``sdram``, if circuits can use it.
     ``clock``: frequency in Hz of a clock that the FPGA's PLL makes for the circuit, as `clocked` checks it; None for
     the platform's default clock.
     """
@@ -92,6 +94,7 @@ class Board:
     link: tuple[str, int] = ("uart", 0)
     options: tuple[tuple[str, str], ...] = ()
     clock: int | None = None
+    sdram: Sdram | None = None
 
     @property
     def default_hz(self) -> int:
@@ -141,25 +144,30 @@ def _orangecrab(kind: Any) -> Any:
     return platform
 
 
-def _board(name: str, title: str, platform: Callable[[], Any], bridge: Bridge, *loader: str, program: str = ""
-           ) -> Board:
+#: Source: data sheets of Winbond W9825G6KH, ISSI IS42S16160 and Alliance AS4C32M16SB, of which 32 MB are used, and for
+#: the two chips of the Colorlight of ESMT M12L16161A.
+_32_MB, _4_MB = Sdram(), Sdram(data_bits=32, bank_bits=1, row_bits=11, column_bits=8)
+
+
+def _board(name: str, title: str, platform: Callable[[], Any], bridge: Bridge, *loader: str, program: str = "",
+           sdram: Sdram | None = None) -> Board:
     fpga = FPGAS[BOARDS[name]]
     return Board(name, title, "ecp5", platform, "bit", Capacity(fpga.name, fpga.lut, fpga.ff, fpga.block_ram, 18,
-                                                               fpga.dsp), bridge, loader, program)
+                                                               fpga.dsp), bridge, loader, program, sdram=sdram)
 
 
 ECP5_BOARDS = (
-    *(_board(f"ulx3s_{size}", f"Radiona ULX3S ({size.upper()})", platform, FT231X, "-b", "ulx3s")
+    *(_board(f"ulx3s_{size}", f"Radiona ULX3S ({size.upper()})", platform, FT231X, "-b", "ulx3s", sdram=_32_MB)
       for size, platform in _ULX3S.items()),
     *(_board(f"ecpix5_{size}", f"LambdaConcept ECPIX-5 ({size.upper()})", platform, FT2232H, "-b", "ecpix5")
       for size, platform in _ECPIX5.items()),
     *(_board(f"orangecrab_{size}", f"OrangeCrab r0.2 ({size.upper()})", partial(_orangecrab, kind), HEADER, "-b",
             "orangeCrab") for size, kind in _ORANGECRAB.items()),
     _board("colorlight_5a75b_r7_0", "Colorlight 5A-75B r7.0", Colorlight_5A75B_R70Platform, HEADER,
-          program="connect a JTAG adapter to J27 to J34, and name it with --cable"),
-    _board("icepi_zero", "Icepi Zero", IcepiZero1_3Platform, FT231X, "-b", "icepi-zero"),
+          program="connect a JTAG adapter to J27 to J34, and name it with --cable", sdram=_4_MB),
+    _board("icepi_zero", "Icepi Zero", IcepiZero1_3Platform, FT231X, "-b", "icepi-zero", sdram=_32_MB),
     _board("icesugar_pro", "MuseLab iCESugar-Pro", ICESugarProPlatform, FIRMWARE,
-          program="copy the bitstream to the drive iCELink that the board shows at its USB port"),
+          program="copy the bitstream to the drive iCELink that the board shows at its USB port", sdram=_32_MB),
     _board("versa_ecp5", "Lattice ECP5 Versa", VersaECP5Platform, FT2232H, "-b", "versa"),
 )
 

@@ -13,6 +13,7 @@ from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.circuit.wire import Configuration
 from splitjoin.link.rate import link_cost
 from splitjoin_hw.link.linked import LinkedJoin
+from splitjoin_hw.memory.sdram import board_controller
 
 from .catalog import CATALOG, Board, find
 from .flow.bitstream import TOOLS, build, write_project
@@ -44,7 +45,8 @@ def build_join(board: Board, config: Configuration, folder: Path, *, load: Workl
     if not (baud > 0 and 4 <= clock / baud <= 1024):
         raise UnsupportedError(f"--baud must be {-(-clock // 1024)} to {clock // 4} Hz on board {board.name}, whose "
                                f"clock has {clock} Hz, not {baud}; choose another rate")
-    linked = LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack)
+    controller = board_controller(config, board.sdram, clock)
+    linked = LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack, sdram=controller)
     if board.family not in TOOLS:
         return write_project(board, linked, folder)
     carried = link_cost(config, items, pack=pack).rate(baud)

@@ -12,14 +12,16 @@ from amaranth.build.plat import Platform
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.link.linked import LinkedJoin
+from splitjoin_hw.memory.sdram import board_controller
 from splitjoin_sim.emulated import EmulatedTop, Pins
+from splitjoin_sim.sdram import SdramChip, sdram_verilog
 
 from .catalog import Board
 from .top import BoardTop
 
 __all__ = ["PadPlatform", "board_top", "uart_pins"]
 
-_TOP = "top"
+_TOP, _WITH_CHIP = "top", "board"
 
 
 class PadPlatform(Platform):  # type: ignore[misc]  # amaranth has no types
@@ -63,6 +65,36 @@ def uart_pins(board: Board, platform: Any, text: str) -> Pins:
     return Pins(_TOP, pin(f"{platform.default_clk}_"), pin(f"{link}rx"), pin(f"{link}tx"), reset)
 
 
+def _with_chip(text: str, pins: Pins) -> str:
+    """``text``, the Verilog of a board's top with ``pins``, with a module around it that joins it to an ``sdram_chip``.
+
+    Once the chip has found that a time was not kept, the board is silent.
+    """
+    sdram = {name: (pin, int(high or 0) + 1) for high, pin, name in re.findall(
+        r"^  (?:input|output|inout) (?:\[(\d+):0\] )?(sdram_0__(\w+)__io);", text, re.MULTILINE)}
+    outer = [pins.clk, pins.rx, *([] if pins.reset is None else [pins.reset[0]])]
+    wires = "\n".join(f"  wire [{bits - 1}:0] {pin};" for pin, bits in sdram.values())
+    at_top = ", ".join(f".{name}({name})" for name in [*outer, *(pin for pin, _ in sdram.values())])
+    selected = "~sdram_0__cs__io & sdram_0__clk_en__io" if "cs" in sdram else "1'b1"
+    at_chip = ", ".join([*(f".pins__{name}(selected & ~sdram_0__{name}__io)" for name in ("ras", "cas", "we")),
+                         *(f".pins__{name}(sdram_0__{name}__io)" for name in ("ba", "a"))])
+    dq, masked = sdram["dq"][0], f"|{sdram['dqm'][0]}" if "dqm" in sdram else "1'b0"
+    return text + f"""
+module {_WITH_CHIP} ({", ".join(f"input {name}" for name in outer)}, output {pins.tx});
+{wires}
+  wire sends, drives;
+  wire [{sdram["dq"][1] - 1}:0] word;
+  wire [4:0] faults;
+  wire selected = {selected};
+  {_TOP} top ({at_top}, .{pins.tx}(sends));
+  sdram_chip chip (.clk({sdram["clk"][0]}), .rst(1'b0), {at_chip}, .pins__dqm({masked}), .pins__dq_o({dq}),
+    .pins__dq_oe(top.sdram_dq.oe), .pins__dq_i(word), .drives(drives), .faults(faults));
+  assign {dq} = drives ? word : {sdram["dq"][1]}'bz;
+  assign {pins.tx} = sends | (|faults);
+endmodule
+"""
+
+
 def board_top(board: Board, config: Configuration, baud: int | None = None, *, pack: bool = False) -> EmulatedTop:
     """The top of ``board`` with the join of ``config``, for the emulator.
 
@@ -78,8 +110,13 @@ def board_top(board: Board, config: Configuration, baud: int | None = None, *, p
 
     def make() -> tuple[str, Pins]:
         platform = PadPlatform(board.platform())
-        linked = LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack)
+        controller = board_controller(config, board.sdram, clock)
+        linked = LinkedJoin(config, clock_hz=clock, baud=baud, pack=pack, sdram=controller)
         text = platform.prepare(BoardTop(replace(board, clock=None), linked), _TOP)
-        return text, uart_pins(board, platform, text)
+        pins = uart_pins(board, platform, text)
+        if config.memory != "sdram" or board.sdram is None:
+            return text, pins
+        chip = SdramChip(board.sdram, board.sdram.cycles(clock), board.sdram.burst(config), words=True)
+        return _with_chip(text, pins) + sdram_verilog(chip, "sdram_chip"), replace(pins, module=_WITH_CHIP)
 
     return EmulatedTop((board.name, repr(config), str(baud), *(["packed"] if pack else [])), make, clock / baud)

@@ -22,7 +22,7 @@ from splitjoin.lang import fold, schema
 from splitjoin_hw.top import padded
 from splitjoin_hw.verilog import TOP, part_modules, to_verilog
 
-from . import source as source_of_models
+from . import sdram, source as source_of_models
 from .runtime import FLAGS, UNTRACED, compiler_version, header, run_tool as _run
 from .source import MODEL, options, wrapper
 from .tools import Verilator, cxx, find_verilator
@@ -68,14 +68,17 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
     """The shared library, made in the folder ``work``."""
     kind = ModelKind() if kind is None else kind
     verilog = work / f"{TOP}.v"
-    verilog.write_text(source + wrapper(source))
+    memory = "sdram_memory" if config.memory == "sdram" else ""
+    if memory:
+        source += sdram.sdram_verilog(sdram.SdramMemory(config), memory)
+    verilog.write_text(source + wrapper(source, memory))
     chosen = work / "options.vlt"
     chosen.write_text(options(source, parts))
     _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
           "--Mdir", str(work / "cc"), "-O3", *_VERILATOR, *kind.translator], verilator)
     words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}",
              f"-DSOURCES={config.sources}"]
-    if config.memory != "bram":
+    if config.memory == "axi":
         words += [f"-DLINES={lines(config)}", f"-DADDRESS_BITS={address_bits(config)}"]
     include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
     levels = _levels()
@@ -115,7 +118,7 @@ def library_of(source: str, config: Configuration) -> Path:
 
 def _recipe(verilator: Verilator, compiler: tuple[str, ...]) -> tuple[str, ...]:
     """Everything that a model depends on besides its circuit."""
-    parts = (_HARNESS, Path(source_of_models.__file__))
+    parts = (_HARNESS, Path(source_of_models.__file__), Path(sdram.__file__))
     return (*(path.read_text() for path in parts), *_VERILATOR, *_FLAGS, repr(_levels()), verilator.version,
             compiler_version(compiler))
 

@@ -48,6 +48,9 @@ class SimDevice(SimulatedDevice):
     progress: bool = False
 
     def _connect(self, config: Configuration) -> Transport:
+        if config.memory == "sdram" and self.external != EXTERNAL:
+            raise DeviceError("external must be left out with memory 'sdram', as the device 'sim' has a chip with its "
+                              "controller; give memory='axi', or the device 'pysim'")
         model = library(config, None if self.trace is None else Path(self.trace).suffix)
         return ModelTransport(model, config, progress=self.progress, **self._options(config))
 
@@ -61,13 +64,13 @@ class ModelTransport(SimulatedTransport):
                  external: SimulatedMemory = EXTERNAL):
         super().__init__()
         self._config, self._patience, self._progress = config, patience, progress
-        self._lib = _load(path, memory=config.memory != "bram")
+        self._lib = _load(path, memory=config.memory == "axi")
         self._trace = None if trace is None else trace_file(trace)
         if trace is not None:
             self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
         self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share, pace or 0.0))
-        if config.memory != "bram":
+        if config.memory == "axi":
             fails = -1 if external.fails is None else external.fails
             self._lib.sj_memory(self._model, external.latency, external.interval, external.reorder,
                                 int(external.stall * 2**32), fails % 2**64)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.circuit.memory import LINE_BITS, LINE_BYTES
 from splitjoin.circuit.parameters import within
 
 __all__ = ["EXTERNAL", "MemoryModel", "SimulatedMemory"]
@@ -118,11 +117,11 @@ class MemoryModel:
             resp = 2 if number == self._memory.fails else 0
             old = self._lines.get(line)
             if old is None:  # what memory holds after power-up
-                old = self._lines[line] = self._random.getrandbits(LINE_BITS)
+                old = self._lines[line] = self._random.getrandbits(len(self._bus.r.payload.data))
             if word is None:
                 self._answers["r"].append((of, old if resp == 0 else 0, resp))
                 continue
             if resp == 0:
-                mask = sum(0xFF << 8 * n for n in range(LINE_BYTES) if strobes >> n & 1)
-                self._lines[line] = old & ~mask & (1 << LINE_BITS) - 1 | word & mask
+                mask = sum(0xFF << 8 * n for n in range(len(self._bus.w.payload.strb)) if strobes >> n & 1)
+                self._lines[line] = old & ~mask | word & mask
             self._answers["b"].append((of, resp))

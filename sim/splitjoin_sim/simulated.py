@@ -43,7 +43,8 @@ class SimulatedDevice(CircuitDevice):
         patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
             longest scan and the longest pause can take.
         trace: The file that gets the waveforms of a session, .fst or .vcd; None for none.
-        external: The memory of windows that do not lie in block RAM (parameter ``memory``).
+        external: The memory of windows that do not lie in block RAM (parameter ``memory``). With ``sdram``, the device
+            ``sim`` has a chip and its controller instead: 32 MB of 16 bits, at 100 MHz.
     """
 
     simulated: ClassVar[bool] = True
@@ -113,5 +114,7 @@ def patience_for(config: Configuration, stall: float = 0.0, pace: float | None =
         # A probe may read the whole sub-window line after line; heads are cleared after a reset.
         each = ceil(external.longest / (1 - external.stall))
         work += 2 * config.contexts * (each + 16) * config.capacity + config.buckets * external.interval
+        if config.memory == "sdram":  # 200 us of its start, and a write in twenty cycles
+            work += 20_000 + 20 * config.buckets
         work += ceil(30 / (1 - external.stall))
     return work + ceil(30 / (1 - stall)) + ceil(1 / (pace or 1))

@@ -29,18 +29,23 @@ def options(source: str, parts: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def wrapper(source: str) -> str:
-    """Verilog of the module `MODEL` around ``source``'s top module.
+def wrapper(source: str, memory: str = "") -> str:
+    """Verilog of the module `MODEL` around ``source``'s top module, and the module ``memory`` at its memory port.
 
     Verilator evaluates all logic that depends on an input of the model at every call, three times per cycle, and almost
     every register depends on the reset.
     """
     ports = _ports(source, TOP)
-    names = ", ".join(name for _, _, name in ports)
+    inner = [(width, name) for _, width, name in ports if memory and name.startswith("m__")]
+    outer = [port for port in ports if (port[1], port[2]) not in inner]
+    names = ", ".join(name for _, _, name in outer)
     wires = ", ".join(f".{name}({'reset' if name == 'rst' else name})" for _, _, name in ports)
-    return "\n".join([f"module {MODEL}({names});", *(f"  {way} {width} {name};" for way, width, name in ports),
+    at_memory = [f"  {memory} memory(.clk(clk), .rst(reset)" + "".join(
+        f", .bus{name.removeprefix('m')}({name})" for _, name in inner) + ");"] if memory else []
+    return "\n".join([f"module {MODEL}({names});", *(f"  {way} {width} {name};" for way, width, name in outer),
+                      *(f"  wire {width} {name};" for width, name in inner),
                       "  reg reset = 1;", "  always @(posedge clk) reset <= rst;", f"  {TOP} circuit({wires});",
-                      "endmodule", ""])
+                      *at_memory, "endmodule", ""])
 
 
 def _ports(source: str, module: str) -> list[tuple[str, str, str]]:

@@ -11,9 +11,13 @@ from splitjoin.cli import main
 from splitjoin.engines.registry import device
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
+from splitjoin_boards import pads
 from splitjoin_boards.catalog import find
 from splitjoin_boards.pads import board_top
+from splitjoin_boards.pll import clocked
+from splitjoin_hw.memory.sdram import Sdram
 from splitjoin_sim.emulator import Faults
+from splitjoin_sim.sdram import SdramChip
 
 from ..sim.test_folding import tables
 from ..support.conformance import assert_conforms
@@ -54,6 +58,33 @@ def answer(spec, query, arrivals, **options):
 @pytest.mark.parametrize("board", ["icebreaker", "ulx3s_85f"])
 def test_a_board_by_its_name(board):
     answer(f"emulator:{board}", *small_join(40, 0), **CIRCUIT)
+
+
+#: A circuit with windows in SDRAM.
+IN_SDRAM = {"memory": "sdram", "contexts": 4, "capacity": 64}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("board", ["ulx3s_85f", "icepi_zero", "icesugar_pro", "colorlight_5a75b_r7_0"])
+def test_windows_in_the_sdram_of_a_board(board):
+    """With a chip at the board's pins that checks every time."""
+    answer(f"emulator:{board}", *small_join(40, 0), **IN_SDRAM)
+
+
+@pytest.mark.long
+def test_a_board_is_silent_once_its_sdram_has_found_a_fault(monkeypatch):
+    slow = Sdram(rcd=90).cycles(25_000_000)  # than the controller knows
+    monkeypatch.setattr(pads, "SdramChip", lambda sdram, _, burst, words: SdramChip(sdram, slow, burst, words=words))
+    with pytest.raises(DeviceError):
+        answer("emulator:ulx3s_45f", *small_join(40, 0), **IN_SDRAM, timeout=2.0, reconnect=2.0)
+
+
+def test_a_board_without_sdram():
+    config = device("pysim", **IN_SDRAM).configuration(small_join(1, 0)[0])
+    with pytest.raises(UnsupportedError, match="or sdram on a board that has SDRAM, as `splitjoin boards` says"):
+        board_top(find("versa_ecp5"), config).make()
+    with pytest.raises(UnsupportedError, match=r"must be at most 66000000 Hz, as .* not 75000000; give a lower --pll"):
+        board_top(clocked(find("ulx3s_85f"), 75_000_000), config).make()
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ from . import (
     probe,
     ranges,
     results,
+    sdram,
     sorting,
     states,
     tree,
@@ -35,7 +36,7 @@ __all__ = ["ALL", "listed", "table"]
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
                           *matcher.PROOFS, *probe.PROOFS, *ranges.PROOFS, *results.PROOFS, *sorting.PROOFS,
                           *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS,
-                          *ordered.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS)
+                          *ordered.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS, *sdram.PROOFS)
 
 
 def _duration(proof: Proof) -> str:

@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.axi import ADDRESS_BITS, IDLE_CYCLES, MEMORY_ADDRESS_BITS, PACKET_BEATS, RESET_CYCLES, AxiShape
-from splitjoin.circuit.memory import LINE_BITS, LINE_BYTES, byte_bits, id_bits
+from splitjoin.circuit.memory import byte_bits, id_bits, line_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
 
 from ..circuit import circuit, circuit_ports
@@ -71,20 +71,20 @@ def source_ports(config: Configuration) -> list[str]:
 
 #: Signals of an AXI4 address channel that never change: single beats of 16 bytes at rising addresses, to normal memory
 #: that is not cached and may buffer.
-_CONSTANT = {"len": (8, 0), "size": (3, LINE_BYTES.bit_length() - 1), "burst": (2, 1), "lock": (1, 0),
-             "cache": (4, 0b0011), "prot": (3, 0), "qos": (4, 0)}
+_CONSTANT = {"len": (8, 0), "size": (3, 4), "burst": (2, 1), "lock": (1, 0), "cache": (4, 0b0011), "prot": (3, 0),
+             "qos": (4, 0)}
 
 
 def _memory_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of the AXI4 master, without their prefix."""
-    number = id_bits(config)
+    number, bits = id_bits(config), line_bits(config)
     asks = {"id": Out(number), "addr": Out(MEMORY_ADDRESS_BITS),
             **{name: Out(bits) for name, (bits, _) in _CONSTANT.items()}, "valid": Out(1), "ready": In(1)}
     return {**{f"aw{name}": member for name, member in asks.items()},
-            "wdata": Out(LINE_BITS), "wstrb": Out(LINE_BYTES), "wlast": Out(1), "wvalid": Out(1), "wready": In(1),
+            "wdata": Out(bits), "wstrb": Out(bits // 8), "wlast": Out(1), "wvalid": Out(1), "wready": In(1),
             "bid": In(number), "bresp": In(2), "bvalid": In(1), "bready": Out(1),
             **{f"ar{name}": member for name, member in asks.items()},
-            "rid": In(number), "rdata": In(LINE_BITS), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
+            "rid": In(number), "rdata": In(bits), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
             "rready": Out(1)}
 
 
@@ -189,7 +189,7 @@ class AxiJoin(wiring.Component):
                 "id", "addr", "valid", "ready", *_CONSTANT)}
             m.d.comb += [of["id"].eq(asks.p.id), of["valid"].eq(asks.valid & self.aresetn), asks.ready.eq(of["ready"]),
                          # The base is a multiple of the memory's size, so no carry leads from a line's number.
-                         of["addr"].eq(self._axil.base | Cat(Const(0, (LINE_BYTES - 1).bit_length()), asks.p.line)),
+                         of["addr"].eq(self._axil.base | Cat(Const(0, _CONSTANT["size"][1]), asks.p.line)),
                          *(of[name].eq(value) for name, (_, value) in _CONSTANT.items())]
         w, b, r = isolation.o.w, isolation.o.b, isolation.o.r
         m.d.comb += [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, ResetInserter, ResetSignal
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, ResetInserter, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.wire import Configuration
 
 from ..circuit import circuit
+from ..memory.sdram import SdramController
 from ..parts import Submodules
 from .endpoint import LinkEndpoint
 from .packing import ItemPacker, RecordUnpacker
@@ -23,18 +24,23 @@ class LinkedJoin(wiring.Component):
 
     ``clock_hz`` is the frequency of domain ``sync`` and ``baud`` the serial rate, both in Hz, with 4 to 1024 cycles a
     bit (else `ValueError`). ``pack``: items are packed on the link. ``parts``: as of `splitjoin_hw.top.Top`.
+    ``sdram``: the controller of memory ``sdram``, which then has its pins at the port ``sdram``; else None.
     """
 
     def __init__(self, config: Configuration, *, clock_hz: int, baud: int, pack: bool = False,
-                 parts: Submodules | None = None):
+                 parts: Submodules | None = None, sdram: SdramController | None = None):
         bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
-        self.config, self._parts = config, parts
+        if config.memory != ("bram" if sdram is None else "sdram"):
+            raise ValueError(f"A controller must be given for memory 'sdram' alone, which {config.memory!r} is not, or "
+                             f"has none")
+        self.config, self._parts, self._sdram = config, parts, sdram
         self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
         packer = ItemPacker(config.item_record, whole_stars=bool(config.folds)) if pack else None
         self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash,
                                       packer=packer)
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
+        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1),
+                          **({} if sdram is None else {"sdram": Out(sdram.pins.signature)})})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -42,13 +48,16 @@ class LinkedJoin(wiring.Component):
         m.submodules.transmitter = transmitter = self._transmitter
         m.submodules.endpoint = endpoint = self._endpoint
         join = circuit(self.config, self._parts)
+        reset = endpoint.reset
+        if self._sdram is not None:
+            reset = self._connect_memory(m, join, self._sdram, endpoint.reset)
         if self._parts is None:
-            m.submodules.join = ResetInserter(endpoint.reset)(join)
+            m.submodules.join = ResetInserter(reset)(join)
         else:
             # Instances take their domain's reset, which ResetInserter leaves alone. The join gets a domain of its own,
             # on the same clock. (Amaranth's simulator would see that clock late, so the other way has none.)
             m.domains.join = domain = ClockDomain("join", local=True)
-            m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(ResetSignal() | endpoint.reset)]
+            m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(ResetSignal() | reset)]
             m.submodules.join = DomainRenamer("join")(join)
         items = join.o
         if self.config.root_width > 1:
@@ -69,3 +78,14 @@ class LinkedJoin(wiring.Component):
             endpoint.r_data.eq(join.r_data),
         ]
         return m
+
+    def _connect_memory(self, m: Module, join, controller: SdramController, reset: Signal) -> Signal:
+        """Connects ``join`` with the SDRAM, and returns its reset: from ``reset`` on until nothing is under way, so
+        that it takes no answer to what was asked before. That is over before the next frame can have come.
+        """
+        m.submodules.controller = controller
+        wiring.connect(m, join.m, controller.bus)
+        wiring.connect(m, controller.pins, wiring.flipped(self.sdram))
+        held = Signal()
+        m.d.sync += held.eq(reset | (held & ~controller.idle))
+        return reset | held

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import distance_bits, position_bits, ring_rows
-from splitjoin.circuit.memory import HEADS, HIT_LIST, address_bits, first_head, first_record, head_lines, step_latency
+from splitjoin.circuit.memory import HIT_LIST, address_bits, first_head, first_record, heads_a_line, step_latency
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
@@ -67,11 +67,12 @@ class Chaser(wiring.Component):
         """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         self._number = (config.contexts - 1).bit_length()
+        self._slot_bits = heads_a_line(config).bit_length() - 1  # low bits of a bucket's number: its place in the line
         port = MemorySignature(config).members
         super().__init__({
             **ProcessingSignature(config, side).members,
             **{name: port[name] for name in ("read", "answer_valid", "answer")},
-            "look": Out(range(head_lines(config))),
+            "look": Out(range(config.buckets >> self._slot_bits)),
             "blocked": In(1),
             "able": In(1),
             "reads": Out(1),
@@ -166,14 +167,14 @@ class Chaser(wiring.Component):
         heads, records = Signal(name="heads"), Signal(name="records")
         m.d.comb += [heads.eq((cause == Cause.ANSWER) & s.head), records.eq((cause == Cause.ANSWER) & ~s.head)]
         number, before = s.number, s.cursors[s.number]
-        slot = self._bucket(f, number)[:2]
+        slot = self._bucket(f, number)[:self._slot_bits]
         cursors = Signal(s.cursors.shape(), name="cursors1")
         for n in range(self._lookups):
             second = n % 2 and self._lookups > 1
             head = Signal(ROW_BITS, name=f"head{n}")
             offset = Signal(ROW_BITS, name=f"head_offset{n}")
             pair = s.two & (number == n - 1) if second else Const(0, 1)
-            m.d.comb += [head.eq(word.word_select((slot + pair)[:2], ROW_BITS)), offset.eq(head + ~f.row),
+            m.d.comb += [head.eq(word.word_select((slot + pair)[:self._slot_bits], ROW_BITS)), offset.eq(head + ~f.row),
                          cursors[n].eq(s.cursors[n])]
             with m.If(cause == Cause.START):
                 m.d.comb += [cursors[n].valid.eq(f.whole if n == 0 else 0), cursors[n].offset.eq(f.count - 1)]
@@ -293,14 +294,14 @@ class Chaser(wiring.Component):
     def _ask(self, m: Module, following: Queue) -> None:
         """Sends reads to memory, those of heads when no store of their line is under way."""
         config, side, item = self._config, self._side, following.o.payload
-        head_bits, room, send = config.buckets.bit_length() - 3, Signal(name="read_room"), Signal(name="send")
+        room, send = Signal(name="read_room"), Signal(name="send")
         m.d.comb += [
-            room.eq(~self.read.valid | self.read.ready), self.look.eq(item.at[2:]),
+            room.eq(~self.read.valid | self.read.ready), self.look.eq(item.at[self._slot_bits:]),
             send.eq(following.o.valid & room & ~(item.head & self.blocked)), following.o.ready.eq(send),
             self.reads.eq(send & ~item.head),
         ]
         with m.If(room):
-            line = Mux(item.head, first_head(config, side) | item.at[2:2 + head_bits],
+            line = Mux(item.head, first_head(config, side) | item.at[self._slot_bits:config.buckets.bit_length() - 1],
                        first_record(config, side) | item.at[:ring_rows(config).bit_length() - 1])
             m.d.sync += [self.read.valid.eq(send), self.read.p.line.eq(line[:address_bits(config)]),
                          self.read.p.number.eq(item.context)]
@@ -316,7 +317,7 @@ class Chaser(wiring.Component):
         if self._lookups == 1:
             return Const(0, 1)
         return Cat((number == n) & due[n + 1] for n in range(0, self._lookups, 2)).any() & (
-            f.here["part0"][:2] != HEADS - 1)
+            ~f.here["part0"][:self._slot_bits].all())
 
     def _youngest(self, cursors: Any) -> tuple[Value, Value, Value]:
         """The number of the youngest of ``cursors``, whether there is one, and its offset."""

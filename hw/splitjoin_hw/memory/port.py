@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.memory import LINE_BITS, LINE_BYTES, address_bits, id_bits
+from splitjoin.circuit.memory import address_bits, id_bits, line_bits
 from splitjoin.circuit.wire import Configuration
 
 __all__ = ["AxiMaster", "MasterSignature", "MemorySignature", "RoundRobin"]
@@ -21,32 +21,32 @@ class MemorySignature(wiring.Signature):
     """
 
     def __init__(self, config: Configuration):
-        line, number = address_bits(config), id_bits(config) - 1
+        line, number, bits = address_bits(config), id_bits(config) - 1, line_bits(config)
         super().__init__({
             "read": Out(stream.Signature(data.StructLayout({"line": line, "number": number}))),
             "write": Out(stream.Signature(data.StructLayout(
-                {"line": line, "number": number, "data": LINE_BITS, "mask": LINE_BYTES}))),
+                {"line": line, "number": number, "data": bits, "mask": bits // 8}))),
             "answer_valid": In(1),
-            "answer": In(data.StructLayout({"number": number, "data": LINE_BITS})),
+            "answer": In(data.StructLayout({"number": number, "data": bits})),
             "written_valid": In(1),
             "written": In(number),
         })
 
 
 class MasterSignature(wiring.Signature):
-    """The signals of an AXI4 master that change: reads and writes of a beat of 128 bits, at aligned addresses.
+    """The signals of an AXI4 master that change: reads and writes of a beat of a line, at aligned addresses.
 
-    All others are constant: ``len`` 0, ``size`` 4, ``burst`` INCR, ``wlast`` 1.
+    All others are constant: ``len`` 0, ``size`` that of a line, ``burst`` INCR, ``wlast`` 1.
     """
 
     def __init__(self, config: Configuration):
-        line, number = address_bits(config), id_bits(config)
+        line, number, bits = address_bits(config), id_bits(config), line_bits(config)
         address = data.StructLayout({"line": line, "id": number})
         super().__init__({
             "ar": Out(stream.Signature(address)),
             "aw": Out(stream.Signature(address)),
-            "w": Out(stream.Signature(data.StructLayout({"data": LINE_BITS, "strb": LINE_BYTES}))),
-            "r": In(stream.Signature(data.StructLayout({"data": LINE_BITS, "resp": 2, "id": number}))),
+            "w": Out(stream.Signature(data.StructLayout({"data": bits, "strb": bits // 8}))),
+            "r": In(stream.Signature(data.StructLayout({"data": bits, "resp": 2, "id": number}))),
             "b": In(stream.Signature(data.StructLayout({"resp": 2, "id": number}))),
         })
 

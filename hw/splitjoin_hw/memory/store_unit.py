@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import distance_bits, ring_rows
-from splitjoin.circuit.memory import HEADS, LINE_BITS, LINE_BYTES, address_bits, first_head, first_record, head_lines
+from splitjoin.circuit.memory import address_bits, first_head, first_record, head_lines, heads_a_line, line_bits
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..core.buckets import Buckets, cells_layout
@@ -50,6 +50,8 @@ class StoreUnit(wiring.Component):
         config, side, k = self._config, self._side, self._config.contexts
         bits, bucket_bits, link_bits = (k - 1).bit_length(), config.buckets.bit_length() - 1, distance_bits(config)
         rows = ring_rows(config).bit_length() - 1
+        heads_each = heads_a_line(config)
+        slot_bits = heads_each.bit_length() - 1  # the low bits of a bucket's number: its place in the line
         stored = data.StructLayout({"keys": struct(config.keys(side)), "row": ROW_BITS, "bucket": bucket_bits})
         linked = data.StructLayout({"entry": bits, "link": link_bits})
         m.submodules.entries = entries = memory.Memory(shape=Shape.cast(stored).width, depth=k, init=[])
@@ -63,14 +65,15 @@ class StoreUnit(wiring.Component):
         step, tail, asks = Signal(2), Signal(bits), Signal(bits)
         cells, given = Signal(cells_layout(config, side)), Signal(stored)
         under_way, asked, first_done = Signal(k), Signal(k), Signal(k)
-        lines = Array(Signal(bucket_bits - 2, name=f"line{n}") for n in range(k))
+        lines = Array(Signal(bucket_bits - slot_bits, name=f"line{n}") for n in range(k))
         m.d.sync += [step.eq(Cat(self.store, step)), given.bucket.eq(
             self._buckets.address(config, [cells[name] for name, _ in cells.shape()]))]
         with m.If(self.store):
             m.d.sync += [cells.eq(self.cells), given.keys.eq(self.keys), given.row.eq(row), row.eq(row + 1)]
         m.d.comb += [entry_write.addr.eq(tail), entry_write.data.eq(given), entry_write.en.eq(step[1])]
         with m.If(step[1]):
-            m.d.sync += [lines[tail].eq(given.bucket[2:]), under_way.bit_select(tail, 1).eq(1), tail.eq(tail + 1)]
+            m.d.sync += [lines[tail].eq(given.bucket[slot_bits:]), under_way.bit_select(tail, 1).eq(1),
+                         tail.eq(tail + 1)]
         clearing, cleared = Signal(init=1), Signal()
         m.d.sync += self.able.eq(~clearing)
         m.d.comb += self.hold.eq(~self.able | step.any() | under_way.bit_select(tail, 1))
@@ -95,7 +98,7 @@ class StoreUnit(wiring.Component):
         distance = Signal(ROW_BITS)
         m.d.comb += [answer_read.addr.eq(self.answer.number[:bits]), distance.eq(own + 1 - head)]
         m.d.sync += [answered.eq(self.answer_valid), entry.eq(self.answer.number[:bits]), own.eq(of.row),
-                     head.eq(self.answer.data.word_select(of.bucket[:2], ROW_BITS))]
+                     head.eq(self.answer.data.word_select(of.bucket[:slot_bits], ROW_BITS))]
         reach = config.capacity + geometry.stores(config)
         m.d.comb += [records.i.valid.eq(answered), records.i.p.entry.eq(entry), records.i.p.link.eq(
             Mux((head != 0) & (distance <= reach), distance, 0))]
@@ -118,13 +121,13 @@ class StoreUnit(wiring.Component):
                 with m.If(~swept):
                     m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == head_lines(config) - 1)]
             with m.Elif(is_head):
-                m.d.sync += [write.line.eq(first_head(config, side) | shown.bucket[2:]),
-                             write.data.eq((shown.row + 1)[:ROW_BITS].replicate(HEADS)),
-                             write.mask.eq(Const(2**(LINE_BYTES // HEADS) - 1, LINE_BYTES) << Cat(
-                                 Const(0, 2), shown.bucket[:2]))]
+                m.d.sync += [write.line.eq(first_head(config, side) | shown.bucket[slot_bits:]),
+                             write.data.eq((shown.row + 1)[:ROW_BITS].replicate(heads_each)),
+                             write.mask.eq(Const(2**(ROW_BITS // 8) - 1) << Cat(Const(0, 2), shown.bucket[:slot_bits]))]
             with m.Else():
                 m.d.sync += [write.line.eq((first_record(config, side) | shown.row[:rows])[:address_bits(config)]),
-                             write.data.eq(Cat(Cat(shown["keys"]), records.o.p.link)[:LINE_BITS]), write.mask.eq(-1)]
+                             write.data.eq(Cat(Cat(shown["keys"]), records.o.p.link)[:line_bits(config)]),
+                             write.mask.eq(-1)]
         m.d.comb += cleared.eq(self.written_valid & clearing)
         m.d.sync += waits.eq(waits + (can & clearing & ~swept) - cleared)
         with m.If(swept & (waits == 1) & cleared):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .memory import LINE_BITS, byte_bits, id_bits, lines
+from .memory import byte_bits, id_bits, line_bits, lines
 from .registers import REGISTERS
 from .wire import Configuration, Record
 
@@ -62,5 +62,6 @@ class AxiShape:
 
 def described_memory(config: Configuration) -> dict[str, int]:
     """The external memory of ``config`` as plain data: its size and alignment in bytes, and widths of the master."""
-    return {"bytes": lines(config) * LINE_BITS // 8, "alignment": 2**byte_bits(config), "data_bits": LINE_BITS,
+    return {"bytes": lines(config) * line_bits(config) // 8, "alignment": 2**byte_bits(config),
+            "data_bits": line_bits(config),
             "address_bits": MEMORY_ADDRESS_BITS, "id_bits": id_bits(config), "base_byte_address": 4 * MEMORY_WORD}

@@ -121,12 +121,14 @@ class CircuitDevice(CircuitParameters, Device):
     settles: ClassVar[bool] = True
     #: True for simulations, which take architectures that are there to be compared with.
     simulated: ClassVar[bool] = False
+    #: Values of the parameter ``memory`` that a device takes which is no simulation.
+    memories: ClassVar[tuple[str, ...]] = ("bram",)
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.simulated:
-            self.check_used(f"the device {self.name}")
+            self.check_used(f"the device {self.name}", self.memories)
         check_masked(self.masked, self.cores)
 
     def open(self, query: Query) -> Session:

@@ -1,8 +1,9 @@
 """External memory of a circuit: what lies where, and the ports' widths, for windows that do not fit block RAM.
 
-Memory is read and written in lines of 128 bits. Of each stream it holds the ring of records in the order of arrival,
-a line each, and behind both rings the heads of the index's chains, four to a line. A record is a tuple's keys, and the
-distance to the next older tuple of its bucket, in tuples; 0 for none. A head is the number of the bucket's youngest
+Memory is read and written in lines of 128 bits, or of 64 in SDRAM if a record fits them, as time is bits there. Of each
+stream it holds the ring of records in the order of arrival, a line each, and behind both rings the heads of the index's
+chains, 32 bits each. A record is a tuple's keys, and the distance to the next older tuple of its bucket, in tuples; 0
+for none. A head is the number of the bucket's youngest
 tuple among all of its stream, plus one; 0 for none. Numbers of a session do not reach 2^32, so no head needs to be
 emptied when its tuple expires.
 """
@@ -12,20 +13,32 @@ from __future__ import annotations
 from splitjoin.base.errors import check
 
 from .geometry import distance_bits, ring_rows
-from .wire import Configuration
+from .wire import ROW_BITS, Configuration
 
-__all__ = ["HEADS", "HIT_LIST", "LINE_BITS", "LINE_BYTES", "address_bits", "byte_bits", "check_memory", "first_head",
-           "first_record", "head_lines", "id_bits", "lines", "step_latency"]
+__all__ = ["HIT_LIST", "address_bits", "byte_bits", "check_memory", "first_head", "first_record", "head_lines",
+           "heads_a_line", "id_bits", "line_bits", "lines", "step_latency"]
 
-#: Bits and bytes of a line, and the heads in it, of 32 bits each.
-LINE_BITS, LINE_BYTES, HEADS = 128, 16, 4
+#: Bits of the longest line.
+_LONGEST = 128
 #: Hits that a probe keeps until the hits of all earlier ones have left; a power of two.
 HIT_LIST = 16
 
 
+def line_bits(config: Configuration) -> int:
+    """Bits of a line: 128, or 64."""
+    short = config.memory == "sdram" and all(
+        config.keys(side).width + distance_bits(config) <= _LONGEST // 2 for side in "rs")
+    return _LONGEST // 2 if short else _LONGEST
+
+
+def heads_a_line(config: Configuration) -> int:
+    """Heads in a line."""
+    return line_bits(config) // ROW_BITS
+
+
 def head_lines(config: Configuration) -> int:
     """Lines of the heads of one stream."""
-    return config.buckets // HEADS
+    return config.buckets // heads_a_line(config)
 
 
 def first_record(config: Configuration, side: str) -> int:
@@ -50,7 +63,7 @@ def address_bits(config: Configuration) -> int:
 
 def byte_bits(config: Configuration) -> int:
     """Width of a byte's address."""
-    return address_bits(config) + (LINE_BYTES - 1).bit_length()
+    return address_bits(config) + (line_bits(config) // 8 - 1).bit_length()
 
 
 def id_bits(config: Configuration) -> int:
@@ -62,9 +75,9 @@ def check_memory(config: Configuration) -> None:
     """Raise `UnsupportedError` if the records of ``config`` do not fit a line."""
     for side in "rs":
         bits = config.keys(side).width
-        most = LINE_BITS - distance_bits(config)
+        most = _LONGEST - distance_bits(config)
         check(f"bits of the keys of stream {side} that are compared, with memory {config.memory}", bits, bits <= most,
-              f"{most} or less, as a record and its link are a line of {LINE_BITS} bits")
+              f"{most} or less, as a record and its link are a line of {_LONGEST} bits")
 
 
 def step_latency(config: Configuration) -> int:

@@ -7,7 +7,7 @@ configuration that a circuit is built from (`splitjoin.circuit.wire.Configuratio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ from splitjoin.lang.schema import suggest
 from .architectures import ARCHITECTURES, Architecture
 from .core_kinds import KINDS
 
-__all__ = ["CORE_KINDS", "LARGEST", "MEMORY", "BuildParameters", "CircuitParameters", "Parameter",
+__all__ = ["CORE_KINDS", "LARGEST", "BuildParameters", "CircuitParameters", "Parameter",
            "circuit_parameters", "declared", "offered", "within"]
 
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
@@ -33,9 +33,7 @@ EXPIRE = ("opposite", "own")
 #: Values of the parameter ``merger``.
 MERGER = ("ready", "fixed")
 #: Memory → the largest capacity of a core whose windows lie there.
-LARGEST = {"bram": 2**16, "axi": 2**24}
-#: Values of the parameter ``memory``.
-MEMORY = tuple(LARGEST)
+LARGEST = {"bram": 2**16, "axi": 2**24, "sdram": 2**24}
 #: The default of a parameter that depends on another one.
 _UNSET: Any = object()
 
@@ -61,6 +59,8 @@ class Parameter:
         tunable: True if the tuner chooses the value when the user gives none.
         baseline: True if only simulations and Verilog take another value than the default, in most cases as it exists
             for comparisons.
+        later: True if it came when there were circuits that stay as they are: a description, and with it the ABI hash,
+            has it only with another value than the default.
         error: The exception class for a value out of range.
     """
 
@@ -74,6 +74,7 @@ class Parameter:
     choices: tuple[str, ...] | None = None
     tunable: bool = False
     baseline: bool = False
+    later: bool = False
     error: type[DeviceError | UnsupportedError] = UnsupportedError
 
 
@@ -154,8 +155,9 @@ class BuildParameters:
             of two cores' loads from which on it does, 1 to 65536.
         sources: Streams of records, each in arrival order, that a gate in the circuit merges (ScaleGate): 1, without a
             gate, to 16. Simulations and Verilog have them.
-        memory: Where windows and index lie: in block RAM (``bram``), or in external memory behind an AXI4 master
-            (``axi``), for one core of kind hash or bucket. Simulations and Verilog have it.
+        memory: Where windows and index lie: in block RAM (``bram``), or for one core of kind hash or bucket in external
+            memory: behind an AXI4 master (``axi``), which simulations and Verilog have, or in a board's SDRAM
+            (``sdram``), which boards and simulations have.
         contexts: Probes, and as many tuples that are being stored, that a region follows at once in external memory, a
             power of two from 2 to 64, by default 16; 0 in block RAM.
         stage_counters: True for counters of the probes in each stage (`splitjoin.circuit.registers.STAGES`), which take
@@ -211,11 +213,11 @@ class BuildParameters:
     sources: int = _number(1, 1, 16, unit="sources", metavar="N", baseline=True,
                            help="streams of records, each in arrival order, that a gate in the circuit merges by event "
                                 "time, 1 to 16; without testbenches and IP-XACT")
-    memory: str = _choice("bram", MEMORY, metavar="WHERE", baseline=True,
-                          help="where windows lie: bram, or axi: memory behind an AXI4 master, for one core of kind "
-                               "hash or bucket")
+    memory: str = _choice("bram", tuple(LARGEST), metavar="WHERE", later=True,
+                          help="where windows lie: bram, or for one core of kind hash or bucket sdram: a board's "
+                               "SDRAM, or axi: memory behind an AXI4 master, in simulation and Verilog")
     contexts: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 2, 64),
-                               must="0 or a power of two from 2 to 64", unit="probes", metavar="K", baseline=True,
+                               must="0 or a power of two from 2 to 64", unit="probes", metavar="K", later=True,
                                default="16", help="probes that a region follows at once in external memory")
     stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
@@ -261,11 +263,12 @@ class BuildParameters:
         for option, value in (("fault_timeout", 0), ("sources", 1), ("root_width", 1)):
             check(f"{option} {name}", getattr(self, option), getattr(self, option) == value, str(value))
 
-    def check_used(self, use: str) -> None:
+    def check_used(self, use: str, memories: Collection[str] = ("bram",)) -> None:
         """Raise `UnsupportedError` if the circuit exists for comparisons, and ``use``, such as "a component", is
-        neither simulation nor Verilog.
+        neither simulation nor Verilog; or if its memory is none of ``memories``.
         """
         self.structure.check_used(use)
+        check(f"memory of {use}", self.memory, self.memory in memories, " or ".join(memories))
         for found, parameter in declared(type(self)):
             check(f"{found.name} of {use}", getattr(self, found.name),
                   not parameter.baseline or getattr(self, found.name) == found.default,

@@ -392,7 +392,7 @@ class Configuration(BuildParameters):
         if not self.structure.baseline:  # ``small`` says it
             del configuration["architecture"]
         for found, parameter in declared(type(self)):
-            if parameter.baseline and configuration[found.name] == found.default:
+            if (parameter.baseline or parameter.later) and configuration[found.name] == found.default:
                 del configuration[found.name]
         del configuration["formula"]
         if self.formula is not None:  # it says nothing of a circuit without one

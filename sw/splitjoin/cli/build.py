@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from splitjoin.base.errors import CapacityError, InputError, SplitJoinError, needing, plural
+from splitjoin.base.memory import size_text
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.circuit.tuner import BOARDS, tune
@@ -133,10 +134,11 @@ def list_boards(args: argparse.Namespace) -> None:
     for board in flow.CATALOG.values():
         fpga, baud = board.fpga, board.bridge.baud
         rate = f"{baud / 1e6:g} Mbaud" if baud else "rate unknown"
+        memory = f"SDRAM: {size_text(board.sdram.size)}; " if board.sdram else ""
         print(f"{board.name:22} {board.family} {board.clock_hz / 1e6:g} MHz  {board.title}\n"
               f"{'':22} {fpga.part}: {fpga.lut:,} LUTs, {fpga.ff:,} flip-flops, {fpga.block_ram} block RAMs of "
               f"{fpga.ram_kbit} Kbit, {fpga.dsp} DSPs\n"
-              f"{'':22} UART: {board.bridge.name}, {rate}\n"
+              f"{'':22} {memory}UART: {board.bridge.name}, {rate}\n"
               f"{'':22} tools: {flow.tools_text(board)}")
 
 

@@ -89,6 +89,8 @@ def write_circuit(args: argparse.Namespace) -> None:
                           f"another name")
     name, axi, folder = check_name(args.name), args.top == "axi", Path(args.output)
     parameters = CircuitParameters(**options)
+    check("memory of Verilog", parameters.memory, parameters.memory != "sdram",
+          "bram or axi; `splitjoin build` makes bitstreams with sdram")
     check("memory with --testbench and --top streams", parameters.memory,
           parameters.memory == "bram" or args.testbench is None or axi,
           "bram, as this testbench has no memory; --top axi has one, in the testbench too")

@@ -21,7 +21,7 @@ from splitjoin.circuit.export.diagram import diagram
 from splitjoin.circuit.folding import FoldChoice
 from splitjoin.circuit.geometry import comparators, comparisons
 from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized
-from splitjoin.circuit.memory import LINE_BYTES, lines as memory_lines
+from splitjoin.circuit.memory import line_bits, lines as memory_lines
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.tuner.memory import memory_formula
@@ -275,12 +275,12 @@ def _time(query: Query) -> str:
 
 def _memory(config: Configuration) -> str:
     """The external memory of ``config`` in words, and the formula of its speed."""
-    size = size_text(memory_lines(config) * LINE_BYTES)
+    size = size_text(memory_lines(config) * line_bits(config) // 8)
     times = f"; event times stay in block RAM, {config.time_bits} bits a tuple" if config.time_bits else ""
-    return (f"{config.memory}: {size} beyond the circuit, in lines of {LINE_BYTES} bytes; {config.contexts} probes at "
-            f"once in each region{times}; with a latency of L cycles, I cycles a line and c candidates a probe, "
-            f"{memory_formula(config)} cycles a tuple, whatever the window's length; a probe of more cells reads the "
-            f"whole window, a line after the other")
+    return (f"{config.memory}: {size} beyond the circuit, in lines of {line_bits(config) // 8} bytes; "
+            f"{config.contexts} probes at once in each region{times}; with a latency of L cycles, I cycles a line and "
+            f"c candidates a probe, {memory_formula(config)} cycles a tuple, whatever the window's length; a probe of "
+            f"more cells reads the whole window, a line after the other")
 
 
 def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.driver import CircuitDevice, CircuitSession
@@ -22,6 +23,8 @@ class DesignedDevice(CircuitDevice):
     The sidecar then determines the parameters, except ``fold``, and lists the aggregates that the circuit folds. With
     ``fold`` ``never``, the device demands a circuit that gives pairs.
     """
+
+    memories: ClassVar[tuple[str, ...]] = ("bram", "sdram")
 
     def start(self, circuit: QueryCircuit) -> CircuitSession:
         path = self._sidecar

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..geometry import distance_bits
-from ..memory import HIT_LIST, LINE_BITS, address_bits, step_latency
+from ..memory import HIT_LIST, address_bits, line_bits, step_latency
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, mux
 from .region_widths import RegionWidths
@@ -30,7 +30,7 @@ def chaser(config: Configuration, side: str, family: Family, w: RegionWidths, re
     sums = adder(family, *[ROW_BITS] * lookups, *[p] * (3 * lookups + 2)) + counter(family, bits, bits, bits)
     logic = mux(family, 4, lookups * (p + 1)) + mux(family, 4, ROW_BITS) + control(family, _CONTROL["chaser"]) + 3 * k
     stages = step_latency(config)
-    ff = LINE_BITS + 3 * fixed + state + (stages + 1) * (state + 2 * p + bits) + 3 * k + address_bits(config)
+    ff = line_bits(config) + 3 * fixed + state + (stages + 1) * (state + 2 * p + bits) + 3 * k + address_bits(config)
     return Resources(lut=sums + logic, ff=ff) + held + reach
 
 
@@ -42,7 +42,7 @@ def store_unit(config: Configuration, side: str, family: Family, w: RegionWidths
         family, bits + distance_bits(config), max(16, k)) + fifo(family, bits, max(16, k))
     # Each entry's line is compared with that of a look-up, and with that of the next store.
     logic = (2 * k * equal(family, buckets - 2) + 2 * gate(family, k) + mux(family, k, buckets)
-             + mux(family, 3, LINE_BITS) + adder(family, ROW_BITS, ROW_BITS) + counter(family, ROW_BITS, buckets)
-             + control(family, _CONTROL["store unit"]) + address)
-    ff = k * (buckets + 1) + LINE_BITS + 16 + 2 * address_bits(config) + 4 * ROW_BITS + keys + 2 * buckets
+             + mux(family, 3, line_bits(config)) + adder(family, ROW_BITS, ROW_BITS)
+             + counter(family, ROW_BITS, buckets) + control(family, _CONTROL["store unit"]) + address)
+    ff = k * (buckets + 1) + line_bits(config) + 16 + 2 * address_bits(config) + 4 * ROW_BITS + keys + 2 * buckets
     return Resources(lut=logic, ff=ff) + held

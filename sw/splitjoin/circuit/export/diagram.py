@@ -12,7 +12,7 @@ from splitjoin.plan.text import tree_text
 from ..cost.circuit import CircuitCost, PartCost, circuit_cost, family_name
 from ..cost.resources import Resources, lut_name
 from ..geometry import levels, sequence_depth, split
-from ..memory import LINE_BYTES
+from ..memory import line_bits
 from ..wire import ROW_BITS, Configuration, Record
 
 __all__ = ["diagram"]
@@ -237,7 +237,7 @@ class _Diagram(Drawing):
             "storage": f"{stored} bits a tuple" + (f", time {config.time_bits}" if config.time_bits else ""),
             "segment": f"{stored} bits a tuple", "scanner": pairs, "index": f"{config.buckets} buckets",
             "datapath": f"{config.stages} stages, {tree_text(config.tree)}", "folding": f"{config.state.width} bits",
-            "chaser": f"{config.contexts} probes at once", "store unit": f"lines of {LINE_BYTES} bytes",
+            "chaser": f"{config.contexts} probes at once", "store unit": f"lines of {line_bits(config) // 8} bytes",
         }.get(part, ""), _CHARACTERS)
 
     # Parts and their cells.

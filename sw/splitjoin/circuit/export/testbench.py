@@ -7,7 +7,7 @@ from dataclasses import replace
 from string import Template
 
 from ..axi import MEMORY_WORD, AxiShape, described_memory
-from ..memory import LINE_BITS, LINE_BYTES, head_lines, lines
+from ..memory import address_bits, byte_bits, head_lines, line_bits, lines
 from ..registers import REGISTERS
 from ..wire import NO_ITEM, WORD_BITS, Configuration, ItemKind
 from .cocotb_texts import COCOTB, COCOTB_AXI, COCOTB_MAKEFILE, COCOTB_MEMORY, COCOTB_NO_MEMORY, COCOTB_STREAMS, RUN
@@ -60,8 +60,9 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
         "pair": ItemKind.PAIR.value, "sided": int(config.structure.later_probes),
         "else_star": ("// else the row of S is the end of a state" if config.folds else
                       f"else meaning[{s_low + s_bits - 1}:{s_low}] = 0;"),
-        **(described_memory(config) | {"base": _BASE, "lines": lines(config), "shift": LINE_BYTES.bit_length() - 1,
-                                       "line_bits": LINE_BITS, "line_bytes": LINE_BYTES} if in_memory else {}),
+        **(described_memory(config) | {
+            "base": _BASE, "lines": lines(config), "shift": byte_bits(config) - address_bits(config),
+            "line_bits": line_bits(config), "line_bytes": line_bits(config) // 8} if in_memory else {}),
         "places_text": "one" if config.root_width == 1 else f"{config.root_width} places",
         **{f"{name}_{end}": bit for name, (at, width) in config.item_record.offsets().items()
            for end, bit in (("low", at), ("high", at + width - 1))},

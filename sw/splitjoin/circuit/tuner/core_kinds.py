@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..core_kinds import WIDEST
 from ..geometry import bitmap_bits, stores, waiting_tasks
 from ..wire import Configuration
+from .memory import TIMES, memory_cycles
 from .workload import Workload, stretch
 
 __all__ = ["CORE_INPUT", "CORE_SPEEDS", "BucketSpeed", "CoreSpeed", "HashSpeed", "IndexSpeed", "OrderedSpeed",
@@ -127,6 +128,8 @@ class IndexSpeed(CoreSpeed):
         return max(CORE_INPUT + expiry, _PROBE / 2)
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
+        if config.memory != "bram":
+            return memory_cycles(config, sum(self.candidates(config, load)) / 2, *TIMES[config.memory])
         # The regions of a core keep in step to within some probes, so the one with more candidates for that many
         # decides. The mean of that many numbers is taken as normally distributed.
         # Lookups of buckets beyond the second take a cycle each.

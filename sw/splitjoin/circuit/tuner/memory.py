@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from ..memory import step_latency
+from ..memory import heads_a_line, step_latency
 from ..wire import Configuration
 
-__all__ = ["memory_cycles", "memory_formula"]
+__all__ = ["TIMES", "memory_cycles", "memory_formula"]
+
+#: Memory → the latency of a line and the cycles it takes: DDR4 behind a Zynq's port as it is assumed, and 16 bits of
+#: SDRAM at 100 MHz as they are simulated (`bench.memory`).
+TIMES = {"axi": (45.0, 1.0), "sdram": (12.0, 6.1)}
 
 #: Lines that a store takes: the head of its bucket, the record, and the head again.
 _STORE_LINES = 3
@@ -36,5 +40,5 @@ def memory_formula(config: Configuration) -> str:
 
 
 def _heads(config: Configuration) -> float:
-    """Lines of heads that a probe reads: the heads of neighbours share one three times out of four."""
-    return 1.0 if config.kind.lookups(config) == 1 else 1.25 * 2 ** (len(config.index) - 1)
+    """Lines of heads that a probe reads: of n heads a line, neighbours share one n - 1 times out of n."""
+    return 1.0 if config.kind.lookups(config) == 1 else (1 + 1 / heads_a_line(config)) * 2 ** (len(config.index) - 1)
