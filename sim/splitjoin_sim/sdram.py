@@ -15,8 +15,8 @@ __all__ = ["CHECKS", "SdramChip", "SdramMemory", "sdram_verilog"]
 
 #: What a chip checks: output ``faults`` has a bit for each.
 CHECKS = ("start", "activate", "column", "bus", "refresh")
-#: Refreshes before a row is opened for the first time; intervals without one from which on data may be lost.
-_FIRST_REFRESHES, _LATE = 8, 2
+#: Intervals without a refresh from which on data may be lost.
+_LATE = 2
 
 
 class SdramChip(wiring.Component):
@@ -61,7 +61,7 @@ class SdramChip(wiring.Component):
         opened, rows = Signal(2**s.bank_bits), Array(Signal(s.row_bits, name=f"row{n}") for n in range(2**s.bank_bits))
         idle = ~opened.any() & Cat(timer == 0 for timer in to_open).all()
 
-        wait, first, mode = Signal(range(c.start + 1), init=c.start), Signal(range(_FIRST_REFRESHES + 1)), Signal()
+        wait, first, mode = Signal(range(c.start + 1), init=c.start), Signal(range(c.refreshes + 1)), Signal()
         closed_all = Signal()
         with m.If(wait != 0):
             m.d.sync += wait.eq(wait - 1)
@@ -107,12 +107,12 @@ class SdramChip(wiring.Component):
                     m.d.sync += [reading.eq(burst), at.eq(pins.a), from_bank.eq(bank), from_row.eq(row)]
             with m.Case(Command.REFRESH):
                 m.d.comb += broken["start"].eq(~closed_all)
-                m.d.sync += [first.eq(first + (first != _FIRST_REFRESHES)), *(t.eq(c.rfc - 1) for t in to_open)]
+                m.d.sync += [first.eq(first + (first != c.refreshes)), *(t.eq(c.rfc - 1) for t in to_open)]
             with m.Case(Command.PRECHARGE):
                 m.d.comb += broken["start"].eq((wait != 0) | mode | ~closes)
                 m.d.sync += [closed_all.eq(1), *(t.eq(c.rp - 1) for t in to_open)]
             with m.Case(Command.MODE):
-                m.d.comb += broken["start"].eq((first != _FIRST_REFRESHES) | ~idle | (pins.a != mode_of(burst)))
+                m.d.comb += broken["start"].eq((first != c.refreshes) | ~idle | (pins.a != mode_of(burst)))
                 m.d.sync += [mode.eq(1), *(t.eq(1) for t in to_open)]
         if self._words:
             m.submodules.array = Instance(

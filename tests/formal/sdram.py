@@ -6,7 +6,6 @@ The chip is the model that simulations have, without its words. All requests, an
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import patch
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -26,9 +25,7 @@ _CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores
                         index=(0,), memory="sdram", contexts=2)
 #: Two banks, and words of 32 bits: two a line.
 _SDRAM = Sdram(data_bits=32, bank_bits=1, row_bits=4, column_bits=5)
-_CYCLES = SdramCycles(rcd=2, rp=2, ras=5, rc=7, rfc=4, wr=2, refresh=14, start=1)
-#: Refreshes before the first request: of eight, which would only make the proof longer.
-_REFRESHES = 1
+_CYCLES = SdramCycles(rcd=2, rp=2, ras=5, rc=7, rfc=4, wr=2, refresh=14, start=1, refreshes=1)
 
 
 class _Attached(wiring.Component):
@@ -50,8 +47,6 @@ class _Attached(wiring.Component):
         return m
 
 
-@patch("splitjoin_hw.memory.sdram._REFRESHES", _REFRESHES)
-@patch("splitjoin_sim.sdram._FIRST_REFRESHES", _REFRESHES)
 def controller() -> Harness:
     """The harness of the controller with a chip, from power-up."""
     dut = _Attached()

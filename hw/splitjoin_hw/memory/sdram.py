@@ -23,8 +23,8 @@ __all__ = ["CAS_LATENCY", "Command", "PinSignature", "Sdram", "SdramController",
 
 #: Cycles from a read to its first word.
 CAS_LATENCY = 2
-#: Cycles behind the load of the mode register, and refreshes before it.
-_MODE_CYCLES, _REFRESHES = 2, 8
+#: Cycles behind the load of the mode register.
+_MODE_CYCLES = 2
 #: The address bit that closes the row behind a read or write, or closes all rows.
 _CLOSES = 10
 #: The highest clock in Hz: with a latency of two cycles, chips need 10 ns each; and that of boards, where words come
@@ -44,8 +44,8 @@ class Command(IntEnum):
     MODE = 0b111
 
 
-#: The least numbers of cycles between commands to an `Sdram`, by the names there, and the most for ``refresh``.
-SdramCycles = namedtuple("SdramCycles", "rcd rp ras rc rfc wr refresh start")
+#: The least numbers of cycles between commands to an `Sdram`, by the names there; the most for ``refresh``.
+SdramCycles = namedtuple("SdramCycles", "rcd rp ras rc rfc wr refresh start refreshes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,7 @@ class Sdram:
         wr: From the last word of a write to the end of the row; two cycles at least (tWR).
         refresh: Nanoseconds for each refresh, on average (tREFI).
         start: Nanoseconds from power-up to the first command.
+        refreshes: Refreshes before the first use.
     """
 
     data_bits: int = 16
@@ -76,6 +77,7 @@ class Sdram:
     wr: float = 15
     refresh: float = 64e6 / 8192
     start: float = 200_000
+    refreshes: int = 8
 
     @property
     def size(self) -> int:
@@ -88,7 +90,8 @@ class Sdram:
             raise UnsupportedError(f"the clock of a circuit with memory='sdram' must be at most {highest} Hz, as the "
                                    f"chip's data come two cycles behind a read, not {clock_hz}; give a lower --pll")
         of = {name: ceil(getattr(self, name) * clock_hz / 1e9) for name in ("rcd", "rp", "ras", "rc", "rfc", "start")}
-        return SdramCycles(**of, wr=max(2, ceil(self.wr * clock_hz / 1e9)), refresh=int(self.refresh * clock_hz / 1e9))
+        return SdramCycles(**of, wr=max(2, ceil(self.wr * clock_hz / 1e9)), refresh=int(self.refresh * clock_hz / 1e9),
+                           refreshes=self.refreshes)
 
     def burst(self, config: Configuration) -> int:
         """Words of a line of ``config``. Raises `CapacityError` if its windows do not fit the chip."""
@@ -210,7 +213,7 @@ class SdramController(wiring.Component):
     def _start(self, m: Module, command: Signal, address: Signal) -> tuple[Signal, Signal]:
         """Initialises the chip; returns whether it is ready, and whether a refresh is due."""
         c = self._cycles
-        ready, due, step = Signal(), Signal(), Signal(range(_REFRESHES + 3))
+        ready, due, step = Signal(), Signal(), Signal(range(c.refreshes + 3))
         pause, since = Signal(range(c.start + 1), init=c.start), Signal(range(c.refresh), init=c.refresh - 1)
         m.d.comb += self.pins.dqm.eq(~ready)
         with m.If(pause != 0):
@@ -221,10 +224,10 @@ class SdramController(wiring.Component):
                 with m.Case(0):
                     m.d.comb += [command.eq(Command.PRECHARGE), address.eq(1 << _CLOSES)]
                     m.d.sync += pause.eq(c.rp - 1)
-                with m.Case(_REFRESHES + 1):
+                with m.Case(c.refreshes + 1):
                     m.d.comb += [command.eq(Command.MODE), address.eq(mode_of(self._burst))]
                     m.d.sync += pause.eq(_MODE_CYCLES - 1)
-                with m.Case(_REFRESHES + 2):
+                with m.Case(c.refreshes + 2):
                     m.d.sync += ready.eq(1)
                 with m.Default():
                     m.d.comb += command.eq(Command.REFRESH)
