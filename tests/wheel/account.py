@@ -49,7 +49,7 @@ class Command:
 
 
 #: Commands that compile C++, and blocks of Python that do: they find a compiler, all others do not.
-COMPILES = re.compile(r"--device sim\b|device=\"sim\"|splitjoin emulate|--simulate verilator")
+COMPILES = re.compile(r"--device sim\b|device=\"sim\"|SimDevice|EmulatorDevice|splitjoin emulate|--simulate verilator")
 #: Programs that blocks may call: those that the extras install, and those of any system with Python and Java.
 PROGRAMS = {"splitjoin", "pip", "python", "python3", "environment/bin/pip", "environment/bin/venv-pack", "cmp", "tar",
             "ls", "spark-submit", "$SPARK_HOME/sbin/start-connect-server.sh", "fusesoc", "verilator-cli",

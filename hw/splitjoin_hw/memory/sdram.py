@@ -214,7 +214,8 @@ class SdramController(wiring.Component):
         """Initialises the chip; returns whether it is ready, and whether a refresh is due."""
         c = self._cycles
         ready, due, step = Signal(), Signal(), Signal(range(c.refreshes + 3))
-        pause, since = Signal(range(c.start + 1), init=c.start), Signal(range(c.refresh), init=c.refresh - 1)
+        pause = Signal(range(max(c.start, c.rfc) + 1), init=c.start)
+        since = Signal(range(c.refresh), init=c.refresh - 1)
         m.d.comb += self.pins.dqm.eq(~ready)
         with m.If(pause != 0):
             m.d.sync += pause.eq(pause - 1)
