@@ -53,15 +53,10 @@ class Sdram:
     """An SDR SDRAM chip, or two beside each other. The times hold for all speed grades of 143 MHz and better.
 
     Attributes:
-        data_bits: Width of a word.
-        bank_bits, row_bits, column_bits: Widths of the address of a word.
-        rcd: Nanoseconds from the activation of a row to a read or write (tRCD), or to one of another bank (tRRD).
-        rp: From the end of a row to the next activation of the bank (tRP).
-        ras, rc: From an activation to the end of the row, and to the next one of the bank (tRAS, tRC).
-        rfc: From a refresh to the next command (tRFC).
-        wr: From the last word of a write to the end of the row; two cycles at least (tWR).
-        refresh: Nanoseconds for each refresh, on average (tREFI).
-        start: Nanoseconds from power-up to the first command.
+        data_bits, bank_bits, row_bits, column_bits: Widths of a word, and of the parts of its address.
+        rcd, rp, ras, rc, rfc, wr: Nanoseconds of tRCD, which no tRRD exceeds, tRP, tRAS, tRC, tRFC, and of tWR, which
+            has two cycles at least.
+        refresh, start: Nanoseconds for each refresh, on average (tREFI), and from power-up to the first command.
         refreshes: Refreshes before the first use.
     """
 

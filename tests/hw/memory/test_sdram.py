@@ -19,13 +19,14 @@ from splitjoin_hw.memory.sdram import Sdram, SdramController
 from splitjoin_sim.sdram import CHECKS, SdramChip
 
 from ...support.planting import faulty
+from ...support.sampling import at_length
 
 #: Rings of 64 tuples, in lines of 64 bits.
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, core="hash", index=(0,),
                        memory="sdram", contexts=4)
 #: Two chips of 16 bits beside each other, without lines for masks.
 WIDE = Sdram(data_bits=32, bank_bits=1, row_bits=11, column_bits=8)
-_REQUESTS, _LINES, _IDS = 150, 40, 8
+_REQUESTS, _LINES, _IDS = 100, 40, 8
 
 
 class WithChip(SdramController):
@@ -104,7 +105,7 @@ def traffic(dut: WithChip, idle: float) -> None:
 
 
 @pytest.mark.parametrize(("sdram", "hertz", "idle"), [
-    (Sdram(), 100_000_000, 0.5), (WIDE, 25_000_000, 0.9), (WIDE, 100_000_000, 0.0)])
+    at_length(Sdram(), 100_000_000, 0.5), (WIDE, 25_000_000, 0.9), at_length(WIDE, 100_000_000, 0.0)])
 def test_reads_give_what_was_written_last(sdram: Sdram, hertz: int, idle: float) -> None:
     traffic(WithChip(sdram, hertz), idle)
 
