@@ -33,7 +33,8 @@ def whole_tables(files: Files) -> Iterator[str]:
                 for row in pick(files, "whole_tables", "table_cpu_seconds"))
     yield (f"CPU seconds of one thread from tables in memory, of a million rows, to the result in memory, the least of "
            f"the runs after the first; in brackets the MiB of that. All results are the same. Rivals are written as "
-           f"their documentation recommends, or faster. {'*time*: a minute or 8 GiB; ' if ended else ''}–: no such "
+           f"their documentation recommends, or faster. The machine had other work, which CPU seconds leave out, but "
+           f"for its caches. {'*time*: a minute or 8 GiB; ' if ended else ''}–: no such "
            f"join. [All joins and sizes, pandas, polars-bio and chdb](figures/whole_tables.csv):\n")
     yield "| join | " + " | ".join(NAMES[engine] for engine in IN_TABLE) + " |\n" + "|---" * (1 + len(IN_TABLE)) + "|"
     for join, (rows, found) in _largest(files, MOST).items():
