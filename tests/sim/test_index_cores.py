@@ -77,10 +77,9 @@ def test_an_ordered_core_of_any_comparison(name: str) -> None:
 def test_an_ordered_core_in_a_session_with_masks_and_snapshots() -> None:
     """The circuit of `test_scenarios_on_sim`; the snapshots go from it to another one, to the CPU, and back."""
     scenario, circuit = NAMED["band-range"], SimDevice(cores=2, capacity=64, core="ordered", **STALLS)
-    for order in ("total", "inner(2)"):
-        steps = [(20, {1}), (50, {0}), (51, {0, 1}), (70, set()), (90, {1})]
-        assert_conforms(masked_run(circuit, scenario, order, steps),
-                        masked_run(GoldenDevice(cores=2), scenario, order, steps), order)
+    steps = [(20, {1}), (50, {0}), (51, {0, 1}), (70, set()), (90, {1})]
+    assert_conforms(masked_run(circuit, scenario, "total", steps),
+                    masked_run(GoldenDevice(cores=2), scenario, "total", steps), "total")
 
     def fed(devices: Sequence[str | Device]) -> list[dict[str, Any]]:
         saved, rows = None, list[dict[str, Any]]()

@@ -116,7 +116,7 @@ def check(name: str, seed: int, fault: str | None = None) -> None:
 @pytest.mark.parametrize("each", [1, at_length(200)], ids=["few", "many"])
 def test_any_schedule_gives_the_answer(name: str, each: int) -> None:
     """So many schedules of each order with each kind of windows; in order inner, precisions change between pushes."""
-    for seed in range(max(12, 4 * len(ARCHITECTURES[name].orders) * each)):
+    for seed in range(4 * len(ARCHITECTURES[name].orders) * each):
         check(name, seed)
 
 
