@@ -26,7 +26,7 @@ from splitjoin.circuit.cost.folding import ordered_folder, pipeline_cost
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import folding_circuit
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hls.builder import build_graph
+from splitjoin.hls.division import build_graph
 from splitjoin.hls.graph import Graph, Node
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold
@@ -217,18 +217,24 @@ def main() -> None:
     """All figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="without routing, beside the committed figures")
-    parser.add_argument("--ordered", action="store_true", help="the unit that folds in order alone; other figures stay")
+    parser.add_argument("--only", nargs="*", help="aggregates that are measured; the figures of others stay")
     options = parser.parse_args()
     out = Recorder("fold_units", quick=options.quick)
+
+    def chosen(name: str) -> bool:
+        return not options.only or name in options.only
+
     for name, config in ordered_units():
+        if not chosen(name):
+            continue
         found, model = ecp5.utilization(part_design(OrderedFolder(config), "ecp5"))["part"], ordered_folder(config,
                                                                                                            "ecp5")
         for metric, value, guess in (("lut4", found.lut4, model.lut), ("ff", found.ff, model.ff),
                                      ("dsp", found.dsp, model.dsp)):
             out.add(f"ecp5_{metric}_in_order", value, metric, {"aggregate": name, "predicted": guess}, HOW)
-    if options.ordered:
-        out.keep_others()
-    for name, program, graph in () if options.ordered else units():
+    for name, program, graph in units():
+        if not chosen(name):
+            continue
         found, model = ecp5.utilization(part_design(Unit(graph), "ecp5"))["part"], predicted(graph)
         out.add("ecp5_lut4", found.lut4, "LUT4", {
             "aggregate": name, "program": program, "predicted": model.lut, "dsp": found.dsp, "dsp_predicted": model.dsp,
@@ -243,6 +249,8 @@ def main() -> None:
             out.add("ecp5_mhz", routed.mhz, "MHz", {
                 "aggregate": name, "program": program, "clock": clock, "stages": pipeline.ahead},
                 f"nextpnr-ecp5, LFE5U-25F of speed grade 6; {ecp5.versions()}")
+    if options.only:
+        out.keep_others()
     print(out.write())
 
 

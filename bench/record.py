@@ -47,9 +47,12 @@ class Recorder:
                            if row.get("part") == self._part and which(row)]
 
     def keep_others(self) -> None:
-        """Take over those rows of the part whose configurations were not measured anew."""
-        new = [row["config"] for row in self._rows]
-        self.keep(lambda row: row["config"] not in new)
+        """Take over those rows of the part whose configurations, but for predictions, were not measured anew."""
+        def measured(row: dict[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in row["config"].items() if "predicted" not in name}
+
+        new = [measured(row) for row in self._rows]
+        self.keep(lambda row: measured(row) not in new)
 
     def sort(self, key: Callable[[dict[str, Any]], Any]) -> None:
         """Put all figures so far in the order of ``key``."""

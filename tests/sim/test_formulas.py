@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import splitjoin
@@ -20,6 +21,7 @@ from splitjoin_sim.pysim import PysimDevice
 from ..support.conformance import assert_conforms, run, slices
 from ..support.formula_conditions import CONDITIONS, SCHEMAS, rows
 from ..support.sampling import at_length
+from ..support.user_aggregates import Rises
 
 S = {side: Schema.from_arrow(side, schema) for side, schema in SCHEMAS.items()}
 #: Of all conditions those that CI runs: a division by a value, NULL with texts.
@@ -90,10 +92,14 @@ def test_a_formula_takes_no_more_cycles_than_a_test():
     assert cycles[formula] <= min(3, 1.05 * cycles[band])
 
 
-def test_folded_behind_a_formula():
-    r, s = rows("r", 24, 7), rows("s", 24, 7)
-    of = {"on": DOT, "window": "ROWS 9", "how": "left", "aggregate": {"n": "count(*)", "total": "sum(s.c)"}}
-    engine = PysimDevice(cores=2, capacity=8, probes=2, fold="always", stall_out=0.3, seed=4)
+@pytest.mark.parametrize(("sources", "how", "aggregate"), [
+    (2, "left", {"n": "count(*)", "total": "sum(s.c)"}), at_length(1, "left", {"n": "count(*)", "total": "sum(s.c)"}),
+    at_length(3, "left", {"in_order": Rises("s.c")}), at_length(4, "semi", None), at_length(2, "anti", None)])
+def test_folded_behind_a_formula(sources, how, aggregate):
+    """By the regions or by the unit behind the gather trees; of several sources the last states leave, too."""
+    r, s = (rows(side, 24, 7).append_column("ts", pa.array(sorted(n * 37 % 50 for n in range(24)))) for side in "rs")
+    of = {"on": DOT, "window": "RANGE 12", "time": "ts", "how": how, "aggregate": aggregate}
+    engine = PysimDevice(cores=2, capacity=32, probes=2, fold="always", sources=sources, stall_in=0.3, seed=4)
     assert splitjoin.join(r, s, device=engine, **of).table == splitjoin.join(r, s, device="golden", **of).table
 
 

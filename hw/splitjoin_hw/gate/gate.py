@@ -31,7 +31,8 @@ class ScaleGate(wiring.Component):
     true for a source of one stream). A TICK is a heartbeat: it promises that the source will deliver no record that
     precedes it in arrival order. With R in its stream field that means "nothing below ``ts``"; a source of S alone may
     set S. A FLUSH closes the source. When every source is closed or inactive, and there was a FLUSH, one FLUSH leaves
-    after all records, and the closed sources are open again. TICKs leave in their order too.
+    after all records, and the closed sources are open again. Where states leave whole, it demands the last ones if one
+    of theirs did. TICKs leave in their order too.
 
     Sources are added and removed by ``active``. A source that is added holds back the output, from ``latency`` cycles
     later at the latest until its first record. That record must not precede any record that another source delivered
@@ -69,6 +70,7 @@ class ScaleGate(wiring.Component):
         flushed = Signal()  # a source was closed by a FLUSH in this round
         flush_offer = Signal()  # the FLUSH is offered; until it is taken, no record of the next round is accepted
         reopen = Signal()
+        drains = Signal()  # a FLUSH of this round demands the states that are left
         entries = []
         for n, source in enumerate(self.i):
             entry = SourceInput(self.config)
@@ -107,7 +109,11 @@ class ScaleGate(wiring.Component):
             reopen.eq(flush_offer & self.o.ready),
         ]
         with m.If(flush_offer):
-            m.d.comb += [Value.cast(self.o.payload).eq(0), self.o.payload.op.eq(Op.FLUSH)]
+            m.d.comb += [Value.cast(self.o.payload).eq(0), self.o.payload.op.eq(Op.FLUSH),
+                         self.o.payload.stream.eq(drains)]
+        if self.config.whole_states:
+            m.d.sync += drains.eq((drains & ~reopen) | Cat(
+                entry.flushed & source.payload.stream for entry, source in zip(entries, self.i, strict=True)).any())
         m.d.sync += [
             flush_offer.eq(Mux(flush_offer, ~self.o.ready, flushed & drained)),
             flushed.eq((flushed & ~reopen) | Cat(entry.flushed for entry in entries).any()),

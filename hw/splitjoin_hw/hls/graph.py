@@ -15,9 +15,10 @@ __all__ = ["Datapath", "combinational", "outside_width", "pipelined"]
 
 def combinational(m: Module, name: str, graph: Graph, column: Callable[[Node], Value]) -> list[Value]:
     """The outputs of ``graph``, without registers; ``column`` gives the value of an input."""
-    values: list[Value] = []
+    values, inner = list[Value](), _inner_sums(graph, [0] * len(graph.nodes))
     for number, node in enumerate(graph.nodes):
-        values.append(_value(m, f"{name}{number}", node, [values[a] for a in node.args], column))
+        args = [values[a] for a in node.args]
+        values.append(_value(m, f"{name}{number}", node, args, column, alone=number in inner))
     return [values[n] for n in graph.outputs]
 
 
@@ -50,6 +51,7 @@ class Datapath:
                       if self._nodes[read].kind == "input"}
         units = {n: unit for unit, some in pipeline.shared().items() for n in some}
         operands: dict[int, list[tuple[int, list[Value], Value]]] = {}
+        inner = _inner_sums(pipeline.graph, pipeline.cycles)
         for number, node in enumerate(self._nodes):
             cycle = pipeline.cycles[number]
             args = [self.at(a, cycle) for a in node.args]
@@ -59,7 +61,7 @@ class Datapath:
             elif node.kind in ("read", "write"):
                 made = read(node, args) if read is not None and node.kind == "read" else Const(0)
             else:
-                made = _value(m, f"{name}{number}", node, args, column)
+                made = _value(m, f"{name}{number}", node, args, column, alone=number in inner)
             self._values.append([made])
         for unit, some in operands.items():
             assert turn is not None
@@ -116,13 +118,31 @@ def outside_width(value: Value, low: int, high: int, bits: int, is_signed: bool)
     return ~((upper == 0) | upper.all()) if is_signed else upper.any()
 
 
-def _value(m: Module, name: str, node: Node, args: Sequence[Value], column: Callable[[Node], Value]) -> Value:
+def _inner_sums(graph: Graph, cycles: Sequence[int]) -> set[int]:
+    """The sums and differences of ``graph`` that only another one reads, or a comparison by size, in the same cycle."""
+    users: dict[int, list[tuple[str, int]]] = {n: [("output", -1)] for n in graph.outputs}
+    for node, cycle in zip(graph.nodes, cycles, strict=True):
+        for a in node.args:
+            users.setdefault(a, []).append((node.kind, cycle))
+    return {n for n, (node, cycle) in enumerate(zip(graph.nodes, cycles, strict=True))
+            if node.kind in ("+", "-") and users[n] in [[(kind, cycle)] for kind in ("+", "-", "<", "fit")]}
+
+
+def _value(m: Module, name: str, node: Node, args: Sequence[Value], column: Callable[[Node], Value], *,
+           alone: bool) -> Value:
+    """The value of ``node``. ``alone``: a sum that takes a carry chain of its own. Yosys would add the operands of one
+    within another one by full adders in LUTs, two a bit, where a chain takes one; not if their lowest bit is apart.
+    """
     if node.kind == "constant":
         return Const(node.low, _shape(node))
     if node.kind == "input":
         return column(node)
     value = Signal(_shape(node), name=name)
-    m.d.comb += value.eq(_operation(node, args))
+    made = _operation(node, args)
+    if alone:
+        bits = Cat(args[0][0] ^ args[1][0], made[1:])
+        made = bits.as_signed() if made.shape().signed else bits
+    m.d.comb += value.eq(made)
     return value
 
 

@@ -13,6 +13,7 @@ from splitjoin.circuit.fold_parts import FoldPart, StateSlot
 from splitjoin.circuit.wire import Configuration
 
 from ..layouts import struct
+from .delays import Delays
 from .graph import combinational, outside_width, pipelined
 
 __all__ = ["delayed", "initial_state", "lift", "lift_cycles", "masked", "merged"]
@@ -110,8 +111,5 @@ def _fitted(value: Value, slot: StateSlot) -> Value:
 
 
 def delayed(m: Module, value: Value, name: str, cycles: int) -> Value:
-    for n in range(cycles):
-        register = Signal(len(value), name=f"{name}_{n}", reset_less=True)
-        m.d.sync += register.eq(value)
-        value = register
-    return value
+    """``value`` of ``cycles`` cycles ago."""
+    return Delays(m, value, name).at(cycles)

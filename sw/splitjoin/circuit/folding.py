@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
-from splitjoin.hls.builder import build_graph
-from splitjoin.hls.division import DividingBuilder
+from splitjoin.hls.division import build_graph
 from splitjoin.hls.graph import Graph, width_of
 from splitjoin.hls.pipeline import scheduled
 from splitjoin.lang.aggregate import Aggregate
@@ -219,8 +218,8 @@ class _Choice:
                                  f"spread over lanes and cores")
         numbers = self._arguments(term)
         init = dict(zip((s.name for s in fold.slots), fold.init, strict=True))
-        lift = scheduled(build_graph(fold.add, init, _argument_names(fold), builder_class=DividingBuilder), self._clock)
-        merge = build_graph(fold.merge, {}, _slot_names(fold), builder_class=DividingBuilder)
+        lift = scheduled(build_graph(fold.add, init, _argument_names(fold)), self._clock)
+        merge = build_graph(fold.merge, {}, _slot_names(fold))
         cycles = scheduled(merge, self._clock).ahead
         if cycles > 1:
             raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
@@ -271,7 +270,7 @@ class _OrderedChoice(_Choice):
 
     def _fold(self, term: FoldTerm) -> int:
         fold, numbers = term.fold, self._arguments(term)
-        add = build_graph(fold.add, builder_class=DividingBuilder)
+        add = build_graph(fold.add)
         names = {"r": _slot_names(fold), "s": _argument_names(fold)}  # either may have the same names
         add = replace(add, nodes=tuple(replace(n, name=names[n.side][n.name]) if n.kind == "input" else n
                                        for n in add.nodes))

@@ -75,7 +75,7 @@ def formula_of(condition: Expr, slots_r: tuple[KeySlot, ...], slots_s: tuple[Key
     needs. Raises `UnsupportedError`, with the reason, if no circuit computes it.
     """
     inputs = _Inputs(slots_r, slots_s)
-    graph, exact = condition_graph(condition, inputs, in_parts=clock is not None)
+    graph, exact = condition_graph(condition, inputs)
     slots: dict[Side, list[KeySlot]] = {"r": list(slots_r), "s": list(slots_s)}
     nodes = []
     for node in graph.nodes:  # of the keys that were added, those that the graph needs

@@ -212,7 +212,7 @@ class BuildParameters:
                              help="of cascade, difference of loads from which on a core sends tuples on")
     sources: int = _number(1, 1, 16, unit="sources", metavar="N", baseline=True,
                            help="streams of records, each in arrival order, that a gate in the circuit merges by event "
-                                "time, 1 to 16; without testbenches and IP-XACT")
+                                "time, 1 to 16; without IP-XACT")
     memory: str = _choice("bram", tuple(LARGEST), metavar="WHERE", later=True,
                           help="where windows lie: bram, or for one core of kind hash or bucket sdram: a board's "
                                "SDRAM, or axi: memory behind an AXI4 master, in simulation and Verilog")

@@ -188,7 +188,6 @@ class Configuration(BuildParameters):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
         if self.sources > 1:
             check("time_bits with several sources", self.time_bits, self.time_bits == 64, "64, for the gate")
-            check("sources of a circuit that folds", self.sources, not self.folds, "1")
         if self.stage_counters:
             check("core with stage_counters", self.core, self.core == "scan", "scan")
             check("stage_counters of a circuit that folds", True, not self.folds, "False")

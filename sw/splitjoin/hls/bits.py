@@ -37,15 +37,6 @@ class _Macro:
 
 
 @dataclass(frozen=True)
-class _Addend:
-    """An operand of a sum; ``negated``: it is subtracted."""
-
-    word: tuple[int, ...]
-    is_signed: bool
-    negated: bool
-
-
-@dataclass(frozen=True)
 class BitCost:
     """LUTs; the bits of each carry chain; multipliers; and flip-flops."""
 
@@ -73,7 +64,6 @@ class GraphBits:
         self._registered: dict[int, int] = {}  # the operation whose value a register holds
         self._starts: list[int] = []  # of the gates and sources of each operation
         self._end = 0
-        self._addends: dict[int, list[_Addend]] = {}  # of each sum and difference
         #: Choices with a constant: the condition, the other operand, the constant.
         self._constants: dict[int, tuple[int, int, int]] = {}
         self._uses = Counter([*graph.outputs, *(a for node in graph.nodes for a in node.args)])
@@ -84,16 +74,12 @@ class GraphBits:
         chooses the operands of a multiplier.
         """
         self._ahead, start = ahead, self._network.size
-        number = len(self._words)
-        node = self._graph.nodes[number]
-        args = [self._at(a, cycle) for a in node.args]
-        addends = self._summed(node, args, cycle) if node.kind in ("+", "-") else []
-        word = self._total(addends, node.width) if addends else self._word(node, args)
+        node = self._graph.nodes[len(self._words)]
+        word = self._word(node, [self._at(a, cycle) for a in node.args])
         time = max((self._network.time(x) for x in word), default=0.0)
         if most is None or time <= most:
             self._words.append(word)
             self._cycles.append(cycle)
-            self._addends[number] = addends
             self._starts.append(start)
             self._end = self._network.size
         return time
@@ -239,6 +225,10 @@ class GraphBits:
                 return [x for a in args[:3] for x in a]
             case "*":
                 return self._product(args, signs, width)
+            case "+":
+                return self._sum(operand(0), operand(1))
+            case "-":
+                return self._difference(operand(0), operand(1))
             case "&" | "and":
                 return bitwise(net.both)
             case "|" | "or":
@@ -278,39 +268,6 @@ class GraphBits:
             if (x <= TRUE) != (y <= TRUE):
                 self._constants[made] = which, max(x, y), min(x, y)
         return found
-
-    def _summed(self, node: Node, args: Sequence[Word], cycle: int) -> list[_Addend]:
-        """The addends of the sum or difference ``node`` of ``args``. One that is a sum itself, which nothing else reads
-        and no register holds, is added in the same chain.
-        """
-        found: list[_Addend] = []
-        for i, (a, word) in enumerate(zip(node.args, args, strict=True)):
-            while self._graph.nodes[a].kind == "fit" and self._uses[a] == 1:
-                a = self._graph.nodes[a].args[0]
-            turned = i == 1 and node.kind == "-"
-            inner = self._addends[a] if self._uses[a] == 1 and self._cycles[a] == cycle else []
-            found += [_Addend(x.word, x.is_signed, x.negated ^ turned) for x in inner] or [
-                _Addend(tuple(word), self._graph.nodes[a].low < 0, turned)]
-        return found
-
-    def _total(self, addends: Sequence[_Addend], width: int) -> Word:
-        """The sum of ``addends``: all but two are added by full adders without carries, the rest by a chain."""
-        words = [_extended(list(x.word), width, is_signed=x.is_signed) for x in addends]
-        if len(words) == 2 and not addends[0].negated:
-            return (self._difference if addends[1].negated else self._sum)(words[0], words[1])
-        words = [[x ^ of.negated for x in word] for of, word in zip(addends, words, strict=True)]
-        carried = sum(x.negated for x in addends)
-        while len(words) > 2:
-            a, b, c, *rest = words
-            sums, carries = [FALSE] * width, [FALSE] * (width + 1)
-            for n, (x, y, z) in enumerate(zip(a, b, c, strict=True)):
-                either = self._network.differ(x, y)
-                sums[n] = self._network.differ(either, z)
-                carries[n + 1] = self._network.choose(either, z, x)
-            if carried:
-                carries[0], carried = TRUE, carried - 1
-            words = [sums, carries[:width], *rest]
-        return self._chain(words[0], words[1], inverted=True) if carried else self._sum(words[0], words[1])
 
     def _sum(self, a: Word, b: Word) -> Word:
         """``a + b``; the low bits to which nothing is added need no chain."""

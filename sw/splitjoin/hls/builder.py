@@ -1,20 +1,20 @@
-"""Programs as graphs of operations on whole numbers of known ranges.
+"""Values and conditions as graphs of operations on whole numbers of known ranges.
 
-What the circuit has no operation for is refused: quotients other than by powers of two, floats, and NULL.
+What the circuit has no operation for is refused: floats, and NULL.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Container, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import product
 from typing import cast
 
 from splitjoin.base.errors import UnsupportedError
-from splitjoin.lang.fold import Program
 from splitjoin.lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Col, Expr, Extreme, Lit, Neg, Not, Or, text
 from splitjoin.lang.operations import OPERATIONS
 from splitjoin.lang.properties import value_range
@@ -23,44 +23,19 @@ from splitjoin.lang.types import Bool, Float, Int
 from .delays import FACTOR
 from .graph import Graph, Node, Place, needed, width_of
 
-__all__ = ["Builder", "build_graph"]
+__all__ = ["Builder"]
 
 #: Bits of additions up to which a product with a constant is made of them, and not of a multiplier.
 _SUMS = 96
 #: Bits of a factor beyond those of a multiplier for which another multiplier does not pay.
 _FEW = 2
+#: Bits of a number that are compared apart from the upper ones, where choices by it have these in common.
+_LOWER = 2
 #: Operators of comparisons, and what they are with exchanged operands.
 _COMPARED = {"=": ("=", False), "<>": ("=", True), "<": ("<", False), ">=": ("<", True)}
 
 
-def build_graph(program: Program, known: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None, *,
-                stated: Container[str] = (), places: Mapping[str, Place] | None = None,
-                builder_class: type[Builder] | None = None) -> Graph:
-    """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
-
-    ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
-    steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
-    ``builder_class``: one with more operations.
-    """
-    builder = (builder_class or Builder)(known or {}, names or {})
-    for column, e in program.steps:
-        builder.place = (places or {}).get(column.name)
-        number, per = builder.number(e)
-        if column.name in stated:
-            assert column.range is not None
-            number = builder.fit(number, *column.range)
-        builder.let(column, (number, per))
-    outputs = []
-    for e in program.outputs:
-        number, per = (builder.truth(e), 1) if isinstance(e.type, Bool) else builder.number(e)
-        if per != 1:
-            raise UnsupportedError(f"{text(e)} is a fraction, but circuits give whole numbers and fixed point; "
-                                   f"annotate the result with splitjoin.fixed")
-        outputs.append(number)
-    return builder.graph(outputs)
-
-
-class Builder:
+class Builder(ABC):
     """Adds each operation once; a value is a node's number and a denominator."""
 
     def __init__(self, constants: Mapping[str, int], names: Mapping[str, str]) -> None:
@@ -136,9 +111,7 @@ class Builder:
             case Lit():
                 return self._constant(int(e.value is True))
             case And() | Or():
-                parts = [self.truth(a) for a in e.args]
-                kind = "and" if isinstance(e, And) else "or"
-                return reduce(lambda a, b: self._add(kind, (a, b), 0, 1), parts)
+                return (self._all if isinstance(e, And) else self._any)(*map(self.truth, e.args))
             case Not():
                 return self._add("not", (self.truth(e.a),), 0, 1)
             case Cmp() if isinstance(e.a.type, Float):
@@ -146,10 +119,7 @@ class Builder:
             case Cmp():
                 return self._compared(e)
             case Case():
-                chosen = self.truth(e.otherwise)
-                for when, then in reversed(list(zip(e.when, e.then, strict=True))):
-                    chosen = self._add("choose", (self.truth(when), self.truth(then), chosen), 0, 1)
-                return chosen
+                return self._chosen(e, self.truth)
         raise UnsupportedError(f"circuits have no operation for {text(e)}")
 
     def _compared(self, e: Cmp) -> int:
@@ -234,13 +204,44 @@ class Builder:
         return self._node(Node("<", (x, constant), 0, 1))
 
     def _either(self, which: int, a: int, b: int) -> int:
-        """The condition ``a`` if ``which``, else ``b``."""
-        x, y = self.nodes[a], self.nodes[b]
-        if x.kind == "constant":
-            return self._add("or", (which, b), 0, 1) if x.low else self._add("and", (self._not(which), b), 0, 1)
-        if y.kind == "constant":
-            return self._add("or", (self._not(which), a), 0, 1) if y.low else self._add("and", (which, a), 0, 1)
-        return self._add("choose", (which, a, b), 0, 1)
+        """The bit ``a`` if ``which``, else ``b``."""
+        return self._any(self._all(which, a), self._all(self._not(which), b))
+
+    def _chosen(self, e: Case, bit_of: Callable[[Expr], int]) -> int:
+        """The bit of the value that ``e`` chooses."""
+        chosen = bit_of(e.otherwise)
+        for when, then in reversed(list(zip(e.when, e.then, strict=True))):
+            chosen = self._either(self.truth(when), bit_of(then), chosen)
+        return chosen
+
+    def _all(self, *bits: int) -> int:
+        """1 if all ``bits`` are."""
+        return self._junction("and", bits)
+
+    def _any(self, *bits: int) -> int:
+        """1 if one of ``bits`` is."""
+        return self._junction("or", bits)
+
+    def _junction(self, kind: str, bits: tuple[int, ...]) -> int:
+        neutral = int(kind == "and")
+        found: dict[int, None] = {}
+        for bit in bits:
+            node = self.nodes[bit]
+            if node.kind == "constant" and node.low != neutral:
+                return bit
+            if node.kind != "constant":
+                found[bit] = None
+        made = list(found) or [self._constant(neutral)]
+        while len(made) > 1:
+            made = [self._add(kind, (made[n], made[n + 1]), 0, 1) if n + 1 < len(made) else made[n]
+                    for n in range(0, len(made), 2)]
+        return made[0]
+
+    def _differ(self, a: int, b: int) -> int:
+        for one, other in ((a, b), (b, a)):
+            if self.nodes[other].kind == "constant":
+                return self._not(one) if self.nodes[other].low else one
+        return self._constant(0) if a == b else self._add("^", (a, b), 0, 1)
 
     def _not(self, a: int) -> int:
         node = self.nodes[a]
@@ -364,16 +365,9 @@ class Builder:
         low, high = map(int, value_range(e))
         return self.fit(a, low, high)
 
+    @abstractmethod
     def _divided(self, e: Arith, a: int, b: int) -> tuple[int, int]:
         """The quotient and the remainder of ``a`` and ``b``, both whole, as ``e`` rounds."""
-        p, q = self.nodes[a], self.nodes[b]
-        divisor = q.low if q.kind == "constant" else 0
-        if divisor <= 0 or divisor & (divisor - 1):
-            raise UnsupportedError(f"{text(e)} divides by another number than a power of two")
-        if e.op in ("div", "mod") and p.low < 0:
-            raise UnsupportedError(f"circuits have no operation for {text(e)}")
-        places = divisor.bit_length() - 1
-        return self._shift(a, -places), self._bits(a, places)
 
     def _case(self, e: Case) -> tuple[int, int]:
         values, per = self._aligned([self.number(x) for x in (*e.then, e.otherwise)])
@@ -395,9 +389,35 @@ class Builder:
         x, y = self.nodes[a], self.nodes[b]
         if compared.kind == "=" and self._changes_nothing(compared, *((a, b) if compared is node else (b, a))):
             return b if compared is node else a
+        if (found := self._by_upper_bits(node, a, b)) is not None:
+            return found
         if x.kind == "+" and x.args[0] == b and (self.nodes[x.args[1]].low, self.nodes[x.args[1]].high) == (1, 1):
             return self.fit(self._plus(b, which), min(x.low, y.low), max(x.high, y.high))  # the condition is added
         return self._add("choose", (which, a, b), min(x.low, y.low), max(x.high, y.high))
+
+    def _by_upper_bits(self, equal: Node, a: int, b: int) -> int | None:
+        """``a`` where ``equal``, else ``b``, if ``b`` is a choice by the same number: upper bits that constants
+        share are compared once, for both choices.
+        """
+        other = self.nodes[b]
+        if equal.kind != "=" or self.nodes[equal.args[1]].kind != "constant" or other.kind != "choose":
+            return None
+        (x, c), second = equal.args, self.nodes[other.args[0]]
+        upper, at = self._shift(x, -_LOWER), self.nodes[c].low
+        if second.kind != "=" or second.args[0] not in (x, upper) or self.nodes[second.args[1]].kind != "constant":
+            return None
+        d = self.nodes[second.args[1]].low
+        if (d if second.args[0] == upper else d >> _LOWER) != at >> _LOWER or self.nodes[x].width <= 2 * _LOWER:
+            return None
+
+        def lower(value: int) -> int:
+            return self._add("=", (self._bits(x, _LOWER), self._constant(value % (1 << _LOWER))), 0, 1)
+
+        _, then, otherwise = other.args
+        if second.args[0] == x:
+            then = self._choose(lower(d), then, otherwise)
+        which = self._add("=", (upper, self._constant(at >> _LOWER)), 0, 1)
+        return self._choose(which, self._choose(lower(at), a, then), otherwise)
 
     def _compared_difference(self, a: int, compared: Node, *, less: bool) -> int:
         """``a`` where ``compared`` is true, if ``less``, or false: then the sign of a difference is known."""

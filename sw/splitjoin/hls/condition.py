@@ -36,7 +36,6 @@ from splitjoin.lang.ir import (
 from splitjoin.lang.properties import may_be_null
 from splitjoin.lang.types import Binary, Bool, Duration, Float, Timestamp, is_text, units_per
 
-from .delays import FACTOR
 from .division import DividingBuilder
 from .graph import Graph, Node
 
@@ -67,14 +66,13 @@ class ConditionInputs(Protocol):
         """
 
 
-def condition_graph(e: Expr, inputs: ConditionInputs, *, in_parts: bool = False) -> tuple[Graph, bool]:
+def condition_graph(e: Expr, inputs: ConditionInputs) -> tuple[Graph, bool]:
     """The graph whose only output is 1 where condition ``e``, which reads both streams, is true; and whether it is so
     nowhere else. It may also be 1 where two texts that are ordered begin alike, and their numbers do not tell.
 
-    ``in_parts``: wide products are sums of products of one multiplier each, so that registers have a place between.
     Raises `UnsupportedError`, naming the part, for what circuits have no operation for.
     """
-    builder = _Conditions(inputs, in_parts=in_parts)
+    builder = _Conditions(inputs)
     found = builder.truth(e)
     return builder.graph([builder._any(found, *builder.ties)]), not builder.ties
 
@@ -82,9 +80,9 @@ def condition_graph(e: Expr, inputs: ConditionInputs, *, in_parts: bool = False)
 class _Conditions(DividingBuilder):
     """Adds conditions and values to a graph; what occurs several times is added once."""
 
-    def __init__(self, inputs: ConditionInputs, *, in_parts: bool):
+    def __init__(self, inputs: ConditionInputs):
         super().__init__({}, {})
-        self._inputs, self._in_parts = inputs, in_parts
+        self._inputs = inputs
         self._values: dict[int, tuple[Expr, tuple[int, int]]] = {}
         self._presents: dict[int, tuple[Expr, int]] = {}
         self._truths: dict[tuple[int, bool], tuple[Expr, int]] = {}
@@ -140,10 +138,7 @@ class _Conditions(DividingBuilder):
             case StartsWith() | Like() if isinstance(e.a, (Case, Extreme)):
                 return self._is(_of_each(e), want=want)
             case Case():
-                chosen = self._is(e.otherwise, want=want)
-                for when, then in reversed(list(zip(e.when, e.then, strict=True))):
-                    chosen = self._either_bit(self.truth(when), self._is(then, want=want), chosen)
-                return chosen
+                return self._chosen(e, lambda part: self._is(part, want=want))
         raise UnsupportedError(f"circuits have no operation for {text(e)}")
 
     def _ordered(self, e: Cmp) -> int:
@@ -178,11 +173,8 @@ class _Conditions(DividingBuilder):
         code, whole = self.ordered(case.otherwise, length)
         for when, then in reversed(list(zip(case.when, case.then, strict=True))):
             which, (of, is_whole) = self.truth(when), self.ordered(then, length)
-            code, whole = self._choose(which, of, code), self._either_bit(which, is_whole, whole)
+            code, whole = self._choose(which, of, code), self._either(which, is_whole, whole)
         return code, whole
-
-    def _either_bit(self, which: int, a: int, b: int) -> int:
-        return self._any(self._all(which, a), self._all(self._not(which), b))
 
     def _present(self, e: Expr) -> int:
         if isinstance(e.type, Bool):
@@ -196,10 +188,7 @@ class _Conditions(DividingBuilder):
             return self._node(self._inputs.flag(e, "present"))
         match e:
             case Case():
-                chosen = self.present(e.otherwise)
-                for when, then in reversed(list(zip(e.when, e.then, strict=True))):
-                    chosen = self._either_bit(self.truth(when), self.present(then), chosen)
-                return chosen
+                return self._chosen(e, self.present)
             case Extreme():
                 return self._any(*map(self.present, e.args))
             case Arith(op="div" | "mod" | "//" | "%"):
@@ -243,17 +232,6 @@ class _Conditions(DividingBuilder):
         if coded:
             raise UnsupportedError(f"{text(e)} is a {'float' if isinstance(e.type, Float) else 'text'} of both streams")
         return super().number(e)
-
-    def _times(self, a: int, b: int) -> int:
-        x, y = self.nodes[a], self.nodes[b]
-        shifted = any(n.kind == "constant" and n.low & (n.low - 1) == 0 for n in (x, y))
-        if not self._in_parts or shifted or max(x.width + (x.low >= 0), y.width + (y.low >= 0)) <= FACTOR:
-            return super()._times(a, b)
-        wide, other = (a, b) if x.width >= y.width else (b, a)
-        low, high = self._bits(wide, FACTOR - 1), self._shift(wide, 1 - FACTOR)
-        total = self._plus(self._shift(self._times(high, other), FACTOR - 1), self._times(low, other))
-        ends = [p * q for p in (x.low, x.high) for q in (y.low, y.high)]
-        return self.fit(total, 0 if a == b and min(ends) < 0 else min(ends), max(ends))
 
     def _extreme_of(self, e: Extreme) -> tuple[int, int]:
         """The least or the greatest of the operands that are not NULL."""

@@ -1,12 +1,43 @@
-"""Quotients and remainders of whole numbers in graphs: by constants a product, by values a subtraction for each bit."""
+"""Programs as graphs, with quotients and remainders: by constants a product, by values a subtraction for each bit."""
 
 from __future__ import annotations
 
-from splitjoin.lang.ir import Arith
+from collections.abc import Container, Mapping
+
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.lang.fold import Program
+from splitjoin.lang.ir import Arith, text
+from splitjoin.lang.types import Bool
 
 from .builder import Builder
+from .graph import Graph, Place
 
-__all__ = ["DividingBuilder"]
+__all__ = ["DividingBuilder", "build_graph"]
+
+
+def build_graph(program: Program, known: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None, *,
+                stated: Container[str] = (), places: Mapping[str, Place] | None = None) -> Graph:
+    """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
+
+    ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
+    steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
+    """
+    builder = DividingBuilder(known or {}, names or {})
+    for column, e in program.steps:
+        builder.place = (places or {}).get(column.name)
+        number, per = builder.number(e)
+        if column.name in stated:
+            assert column.range is not None
+            number = builder.fit(number, *column.range)
+        builder.let(column, (number, per))
+    outputs = []
+    for e in program.outputs:
+        number, per = (builder.truth(e), 1) if isinstance(e.type, Bool) else builder.number(e)
+        if per != 1:
+            raise UnsupportedError(f"{text(e)} is a fraction, but circuits give whole numbers and fixed point; "
+                                   f"annotate the result with splitjoin.fixed")
+        outputs.append(number)
+    return builder.graph(outputs)
 
 
 class DividingBuilder(Builder):
@@ -81,8 +112,6 @@ class DividingBuilder(Builder):
         whole = self._choose(self._differ(minus_a, minus_b), self._minus(zero, whole), whole)
         return whole, self._choose(minus_a, self._minus(zero, rest), rest)
 
-    # Operations on whole numbers and on single bits.
-
     def _size(self, a: int) -> int:
         node = self.nodes[a]
         return a if node.low >= 0 else self._add("abs", (a,), 0, max(-node.low, node.high))
@@ -117,32 +146,3 @@ class DividingBuilder(Builder):
         if node.low > 0 or node.high < 0:
             return self._constant(0)
         return self._add("=", (a, self._constant(0)), 0, 1)
-
-    def _all(self, *bits: int) -> int:
-        """1 if all ``bits`` are."""
-        return self._junction("and", bits)
-
-    def _any(self, *bits: int) -> int:
-        """1 if one of ``bits`` is."""
-        return self._junction("or", bits)
-
-    def _junction(self, kind: str, bits: tuple[int, ...]) -> int:
-        neutral = int(kind == "and")
-        found: dict[int, None] = {}
-        for bit in bits:
-            node = self.nodes[bit]
-            if node.kind == "constant" and node.low != neutral:
-                return bit
-            if node.kind != "constant":
-                found[bit] = None
-        made = list(found) or [self._constant(neutral)]
-        while len(made) > 1:
-            made = [self._add(kind, (made[n], made[n + 1]), 0, 1) if n + 1 < len(made) else made[n]
-                    for n in range(0, len(made), 2)]
-        return made[0]
-
-    def _differ(self, a: int, b: int) -> int:
-        for one, other in ((a, b), (b, a)):
-            if self.nodes[other].kind == "constant":
-                return self._not(one) if self.nodes[other].low else one
-        return self._constant(0) if a == b else self._add("^", (a, b), 0, 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from splitjoin.base.errors import PredicateError
+from splitjoin.base.errors import PredicateError, UnsupportedError
 from splitjoin.lang.fold import Program, Slot, Width, scaled
 from splitjoin.lang.ir import Case, Col, Expr, Lit
 from splitjoin.lang.properties import value_range
@@ -37,8 +37,7 @@ from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import Struct, is_struct, is_traced
 from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 
-from .builder import build_graph
-from .division import DividingBuilder
+from .division import build_graph
 from .graph import Graph, width_of
 
 __all__ = ["Kernel", "Port", "compiled", "kernel"]
@@ -61,8 +60,9 @@ class Port:
 class StateMemory:
     """A tuple of a state in a memory: ``rows`` numbers, each of the width and with the initial value of ``slot``."""
 
-    #: Numbers from which on a tuple is a memory.
+    #: Numbers from which on a tuple is a memory, and most numbers of a tuple.
     LEAST: ClassVar[int] = 16
+    MOST: ClassVar[int] = 1024
 
     name: str
     rows: int
@@ -178,6 +178,11 @@ class _Class(StatefulClass):
         step = self._source("step")
         if step is None:
             raise PredicateError(f"{self._of.__name__} must have the method step(self, …), which takes the next values")
+        name, numbers = max(((name, len(field.names)) for name, field in self._fields.items()), key=lambda f: f[1])
+        if numbers > StateMemory.MOST:
+            raise UnsupportedError(f"{self._of.__name__}.{name} has {numbers:,} numbers, and a tuple of a state has at "
+                                   f"most {StateMemory.MOST:,}, as it lies in LUT RAM; put a larger table into block "
+                                   f"RAM beside the component, and give step what is read there")
         init = self._init()
         slots = tuple(Slot(name, width, init[name]) for name, width in self._slots)
         return _kernel(self._of.__name__, step, self._known, self, slots)
@@ -211,7 +216,7 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     outputs, values = _results(source, signature.return_annotation, known, result, steps)
     present = [result.present.expr] if isinstance(result, _Optional) else []
     program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
-    graph = build_graph(program, stated=steps.stated, places=steps.places, builder_class=DividingBuilder)
+    graph = build_graph(program, stated=steps.stated, places=steps.places)
     shaped = []
     for port, n in zip(outputs, graph.outputs[len(slots):], strict=False):
         node = graph.nodes[n]
@@ -292,7 +297,8 @@ def kernel(of: type) -> type:
     in the beginning (else all is 0).
 
     ``step`` takes the next values and returns a result, or None for none. Objects of the class run it in plain Python.
-    Raises `PredicateError` that points at the line that is not compiled.
+    Raises `PredicateError` that points at the line that is not compiled, and `UnsupportedError` for a tuple of more
+    than `StateMemory.MOST` numbers.
     """
     if not isinstance(of, type):
         raise PredicateError(f"@splitjoin.hls.kernel must stand above a class, not {type(of).__name__}")

@@ -384,6 +384,38 @@ def test_python_refuses_a_state_that_leaves_its_width() -> None:
     assert hls.report(Sum).stated == 1
 
 
+def test_a_tuple_that_is_too_large_is_refused() -> None:
+    class Large:
+        n: unsigned(8)
+        table: (unsigned(8),) * 1025
+
+        def step(self, x: unsigned(10)):
+            return self.table[x]
+
+    with pytest.raises(UnsupportedError, match=r"Large.table has 1,025 numbers, .* at most 1,024, .* into block"):
+        hls.kernel(Large)
+
+
+def test_choices_by_one_number_compare_its_upper_bits_once() -> None:
+    def letter(x: unsigned(8)):
+        return 1 if x == 97 else 2 if x == 98 else 3 if x == 99 else 4 if x == 200 else 0
+
+    graph = compiled(letter).graph
+    compared = [graph.nodes[graph.nodes[n].args[0]].kind for n in range(len(graph.nodes)) if graph.nodes[n].kind == "="]
+    assert sorted(compared) == ["bits"] * 3 + ["input", "shift"]
+    some = [97, 98, 99, 200, 100, 33]
+    assert [letter(x) for x in some] == hls.jit(letter)(np.array(some)).tolist()
+
+
+def test_a_sum_of_sums_takes_a_carry_chain_for_each() -> None:
+    """Yosys would take its operands into one sum, by full adders of two LUTs a bit."""
+    def total(a: unsigned(8), b: unsigned(8), c: signed(8)):
+        return a + b + c
+
+    assert "sum[8:1], i__payload[0] ^ i__payload[8]}" in hls.verilog(total)
+    assert hls.report(total).luts <= 24
+
+
 def test_what_is_not_compiled_points_at_its_line() -> None:
     def endless(x: unsigned(8)):
         while x != 3:

@@ -12,8 +12,7 @@ from amaranth.lib.wiring import In, Out
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from splitjoin import UnsupportedError
-from splitjoin.hls.builder import build_graph
-from splitjoin.hls.division import DividingBuilder
+from splitjoin.hls.division import build_graph
 from splitjoin.hls.graph import Graph, Node, width_of
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold, Width
@@ -65,7 +64,7 @@ class AddProgram(wiring.Component):
 
 def programs(fold: Fold, clock: float | None) -> list[ScheduledGraph | Graph]:
     """``add`` without registers, and for ``clock``, or a slower one where an operation is too wide for it."""
-    graph = build_graph(fold.add, builder_class=DividingBuilder)
+    graph = build_graph(fold.add)
     try:
         return [graph, scheduled(graph, clock)]
     except UnsupportedError as error:

@@ -7,7 +7,7 @@ import pytest
 from bench.fold_units import Crc8, Flags, Top3, ordered_units, predicted, units
 
 from splitjoin.circuit.cost.folding import ordered_folder
-from splitjoin.hls.builder import build_graph
+from splitjoin.hls.division import build_graph
 from splitjoin.hls.lut_network import FALSE, TRUE, LutNetwork
 from splitjoin.hls.pipeline import scheduled
 
