@@ -18,8 +18,6 @@ from splitjoin.base.processors import processors
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.cpu.tasks import Block, Job, run_jobs
 
-__all__ = ["arithmetic", "measure_arithmetic"]
-
 #: Tasks that threads claim, and the steps of each, about 50 µs; times that are not counted, and that are.
 TASKS, STEPS, WARM, TIMES = 64, 25_000, 2, 12
 CLOCK = "arithmetic in registers alone: time by the clock of one thread over it, the median"

@@ -14,8 +14,6 @@ from splitjoin.engines.cpu.session import CpuSession
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
-__all__ = ["CONDITIONS", "expressions"]
-
 #: Tuples of the smallest window.
 LEAST = 4096
 #: Name → condition, over int32 columns.

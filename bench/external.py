@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 
 from bench.record import Recorder, arguments
 
-__all__ = ["MEMORIES", "ExternalScan", "Memory", "bound", "main", "probes_for"]
-
 
 @dataclass(frozen=True)
 class Memory:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from bench.charts import Files, pick
 
-__all__ = ["folded", "interval_joins", "kinds"]
-
 _ANEW = "scale-oij, not incremental"
 _NAMES = {"ours": "splitjoin", "scale-oij": "Scale-OIJ", _ANEW: "Scale-OIJ, not incremental", "key-oij": "Key-OIJ",
           "splitjoin": "SplitJoin", "duckdb": "DuckDB", "pathway": "Pathway"}

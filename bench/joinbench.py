@@ -22,8 +22,6 @@ from bench.record import Recorder, options_of
 from bench.rivals_environment import rival
 from splitjoin.engines.loops import loops
 
-__all__ = ["APART", "measure"]
-
 ROOT = Path(__file__).parent.parent
 #: Engines in an environment of their own.
 APART = ("polars_bio", "datafusion", "chdb", "rayforce")

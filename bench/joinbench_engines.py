@@ -21,8 +21,6 @@ import pyarrow as pa
 
 from bench.joinbench_queries import QUERIES, STEPS, WINDOW, Query, checksum, tables
 
-__all__ = ["ENGINES", "CannotSay", "run"]
-
 #: What an engine makes of a query: the answer and the plan.
 Call = Callable[[], tuple[pa.Table, str]]
 #: The CPU seconds that a run takes at least, but for the first: it repeats the query until then, and gives the mean.

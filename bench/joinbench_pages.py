@@ -7,8 +7,6 @@ from typing import Any
 from bench.charts import Files, Rows, chart, pick
 from bench.joinbench_queries import QUERIES
 
-__all__ = ["draw", "section"]
-
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pandas": "pandas",
          "polars_bio": "polars-bio", "datafusion": "DataFusion", "chdb": "chdb", "rayforce": "rayforce-py"}
 

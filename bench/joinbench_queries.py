@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["QUERIES", "STEPS", "WINDOW", "Query", "checksum", "tables"]
-
 #: The steps of a horizon join, and half of a window join's length.
 STEPS, WINDOW = (0, 40, 400), 60
 _KEY = "r.k = s.k"

@@ -28,8 +28,6 @@ from bench.first_hour import run
 from bench.record import Recorder, options_of
 from splitjoin.joins import in_parts
 
-__all__ = ["FORMS", "measure"]
-
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build"
 ROWS = (1_000_000, 10_000_000)

@@ -20,8 +20,6 @@ from splitjoin.lang.schema import Schema
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.memory import SimulatedMemory
 
-__all__ = ["main", "measure"]
-
 #: Name, latency and interval in cycles: where these are from.
 MEMORIES = {
     "assumed: DDR4 behind an AXI port of a Zynq": (45, 1),

@@ -10,8 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["pathway_seconds"]
-
 
 def pathway_seconds(tables: tuple[Any, Any], window: int) -> tuple[float, int, int]:
     """CPU seconds for a row of aggregates for each tuple of R, the number of rows, and that of all partners.

@@ -7,8 +7,6 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-__all__ = ["rival"]
-
 _ROOT = Path(__file__).parent.parent
 _RIVALS = _ROOT / "build" / "rivals"
 #: Rivals and the module that must start.

@@ -19,8 +19,6 @@ from splitjoin.circuit.tuner.workload import BURST, Workload
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin_sim.device import SimDevice
 
-__all__ = ["DESIGNS", "Simulated", "by_root_width", "measure", "sustained", "sustained_rates"]
-
 ON = "abs(r.x - s.a) <= 10"
 #: Values of the key that a band is wide.
 _WIDE = 21

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["JOINS", "Join", "Tables"]
-
 Tables = tuple[pa.Table, pa.Table]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from bench.charts import Files, pick
 
-__all__ = ["large_files", "lost_tables", "tables_by_threads", "whole_tables"]
-
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pandas": "pandas",
          "polars_bio": "polars-bio", "chdb": "chdb"}
 #: The engines in the page's table; the others have few of the joins.

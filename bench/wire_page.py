@@ -23,8 +23,6 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
-__all__ = ["wire_page"]
-
 PAGE = Path(__file__).parents[1] / "docs" / "wire.md"
 
 #: Of each kind of record: the meaning of ``stream``, the other fields that count, and what the circuit does.

@@ -20,8 +20,6 @@ import pyarrow as pa
 import splitjoin
 from bench.record import Recorder, options_of
 
-__all__ = ["SPELLINGS", "WRITINGS", "forms", "intervals", "window_joins"]
-
 #: Condition → its writings: as an equality or two inequalities, as BETWEEN or comparisons, with keys folded by hand,
 #: and with a bound that others imply.
 WRITINGS: dict[str, tuple[str, ...]] = {

@@ -255,3 +255,14 @@ def test_few_functions_have_many_parameters() -> None:
                 if sum(one is not None and one.arg not in ("self", "cls") for one in parameters) > 10:
                     found.append(f"{name}.{node.name}")
     assert len(found) <= 25, found
+
+
+def test_modules_say_by_underscores_what_is_private() -> None:
+    """A list of names stands only where it gives names of other modules. Beside an own one it would say twice what an
+    underscore says, and hide names that nobody uses any more from those who look for them.
+    """
+    for name, path in modules().items():
+        lists = [node for node in tree(name).body if isinstance(node, ast.Assign)
+                 and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"]
+        own = {node.name for node in tree(name).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        assert path.name == "__init__.py" or not lists or not set(ast.literal_eval(lists[0].value)) <= own, name

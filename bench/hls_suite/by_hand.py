@@ -11,8 +11,6 @@ from amaranth.lib.wiring import In, Out
 
 from .typed import C1, C2, C3, C5, C6, C7, KERNELS, NEXT, TAPS
 
-__all__ = ["by_hand"]
-
 #: The logic of a kernel: the results of operands and of the state, what the state becomes, and whether there is one.
 Logic = Callable[..., Any]
 _MADE: dict[str, tuple[dict[str, Any], Any, dict[str, Any], Logic]] = {}

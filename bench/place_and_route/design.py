@@ -20,8 +20,6 @@ from splitjoin_hw.verilog import TOP
 
 from .harness import PinHarness
 
-__all__ = ["Design", "bare_design", "core_design", "part_design", "whole_design"]
-
 
 @dataclass(frozen=True)
 class Design:

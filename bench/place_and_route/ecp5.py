@@ -14,9 +14,6 @@ from splitjoin_boards.flow.tools import NEXTPNR, YOSYS, cached
 from .design import Design
 from .floorplan import PLANNED_FROM, floorplan
 
-__all__ = ["DEVICES", "PLACERS", "Ecp5Utilization", "RoutingReport", "netlist", "route", "utilization",
-           "versions"]
-
 #: Device → nextpnr's options for it and its package; speed grade 6 is the slowest.
 DEVICES = {"LFE5U-25F": ("--25k", "--package", "CABGA381", "--speed", "6"),
            "LFE5U-85F": ("--85k", "--package", "CABGA756", "--speed", "6")}

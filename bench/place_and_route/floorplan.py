@@ -11,8 +11,6 @@ import re
 from collections import defaultdict
 from typing import Any
 
-__all__ = ["PLANNED_FROM", "RAM_COLUMNS", "RAM_ROWS", "floorplan"]
-
 #: Numbers of columns and rows of the LFE5U-85F.
 _COLUMNS, _ROWS = 126, 95
 #: The rows with block RAM. The column and number in its group of each block RAM of a row: groups of four, seven of

@@ -8,8 +8,6 @@ from amaranth.hdl import Cat, ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["PinHarness"]
-
 #: Bits that one register of the XOR tree folds: the inputs of a LUT4.
 _FOLD = 4
 

@@ -11,8 +11,6 @@ from splitjoin_boards.flow.tools import YOSYS, cached
 
 from .design import Design
 
-__all__ = ["UltrascaleUtilization", "count_cells", "utilization"]
-
 #: LUT sites by type of cell (UltraScale Architecture Configurable Logic Block, UG574). Inverters that Yosys leaves
 #: before carry cells count, though a placer would absorb them.
 _LUT = {"INV": 1, **{f"LUT{n}": 1 for n in range(1, 7)}, "LUT6_2": 1, "SRL16E": 1, "SRLC32E": 1, "RAM32X1D": 2,

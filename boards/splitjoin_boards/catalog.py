@@ -31,8 +31,6 @@ from splitjoin_hw.memory.sdram import Sdram
 
 from .gatemate import GateMateA1EvbPlatform
 
-__all__ = ["CATALOG", "Board", "Bridge", "Capacity", "find"]
-
 
 @dataclass(frozen=True)
 class Capacity:

@@ -20,8 +20,6 @@ from splitjoin_sim.emulator import Emulator, Faults
 from .catalog import find
 from .pads import board_top
 
-__all__ = ["EmulatorDevice"]
-
 
 class _EmulatedTransport(LinkTransport):
     """The link to an emulator that belongs to it."""

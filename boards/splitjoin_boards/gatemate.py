@@ -13,8 +13,6 @@ from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth_boards.resources import UARTResource
 
-__all__ = ["GateMateA1EvbPlatform", "GateMatePlatform"]
-
 
 class GateMatePlatform(TemplatedPlatform):  # type: ignore[misc]  # amaranth has no types
     """A board with a GateMate: ``device`` is its chip, as nextpnr names it. Yosys adds pads and the clock's buffer."""

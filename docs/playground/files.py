@@ -18,8 +18,6 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-__all__ = ["FILES", "fetch", "write_into"]
-
 ROOT = Path(__file__).parents[2]
 #: Where the files are kept, for `make docs`.
 FILES = ROOT / "build" / "playground"

@@ -29,8 +29,6 @@ from .data import CONDITION, EARTH, MILES, MINUTES, Departures, departures, disa
 from .progress import progress
 from .report import counter_lines, draw_latencies, table_lines
 
-__all__ = ["SETTINGS", "compare", "main", "nested_loop", "run", "work"]
-
 #: Days of data by default: about two minutes with the simulated circuit on two cores.
 DAYS = 150
 #: Days of data with ``--quick``.

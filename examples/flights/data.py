@@ -23,11 +23,6 @@ from pyarrow import csv
 
 from splitjoin import InputError, ToolError
 
-__all__ = [
-    "CONDITION", "EARTH", "MILES", "MINUTES", "Departures", "departures", "disagreements", "great_circle", "on_map",
-    "places",
-]
-
 #: Mean radius of the earth, statute miles.
 EARTH = 3958.7613
 #: Largest distance of two destinations in statute miles, and of two departures in minutes.

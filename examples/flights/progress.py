@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 from tqdm import tqdm
 
-__all__ = ["progress"]
-
 _EVERY = 0.2  # seconds between two requests of Spark's status
 
 

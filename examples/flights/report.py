@@ -16,8 +16,6 @@ from splitjoin.spark import Latencies
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["counter_lines", "draw_latencies", "table_lines"]
-
 _NEW_YORK = ZoneInfo("America/New_York")
 
 

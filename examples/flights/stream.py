@@ -29,8 +29,6 @@ from splitjoin.spark import local_session, replay, stream_join
 from .batch import SETTINGS
 from .data import CONDITION, MINUTES, departures
 
-__all__ = ["main", "query"]
-
 #: Days of data, rows of a stream in a micro-batch, micro-batches before the kill.
 DAYS, ROWS, BEFORE = 10, 1_000, 3
 #: Seconds after which a run counts as stuck.

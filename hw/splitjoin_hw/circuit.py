@@ -12,8 +12,6 @@ from .gate.gated import GatedTop, gated_ports
 from .parts import Submodules
 from .top import Top, top_ports
 
-__all__ = ["circuit", "circuit_ports"]
-
 
 def circuit_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of `circuit`: of `Top`, or with several sources of `GatedTop`."""

@@ -13,8 +13,6 @@ from .circuit import circuit
 from .layouts import struct
 from .top import Top
 
-__all__ = ["JoinComponent"]
-
 
 class JoinComponent(Top):
     """The circuit of a query, which `splitjoin.component` makes. All ports are in clock domain ``sync``.

@@ -7,9 +7,6 @@ from amaranth.lib import data
 
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Record
 
-__all__ = ["STREAM_R", "STREAM_S", "folded_layout", "input_layout", "result_layout", "settings_layout", "struct",
-           "taken", "window_layout"]
-
 #: The ``stream`` bit of an input record.
 STREAM_R, STREAM_S = 0, 1
 

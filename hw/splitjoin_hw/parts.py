@@ -9,8 +9,6 @@ from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal, Val
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Instances", "Reset", "Submodules"]
-
 
 class Submodules:
     """Adds every part as a submodule, which simulators and formal tools see through."""

@@ -39,8 +39,6 @@ from .network.tree import DistributionTree
 from .stages import stage_occupancies, sums
 from .top import Top, total
 
-__all__ = ["SplitJoin"]
-
 #: Tuples that may still arrive after `sequence_room` has fallen, plus one.
 _UNDER_WAY = 5
 #: A core's report of tuples that did not fit; the last field: R tuples before the first such S tuple.

@@ -9,8 +9,6 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from splitjoin.circuit.registers import COUNTER_BITS, STAGES
 from splitjoin.circuit.wire import ItemKind, Op
 
-__all__ = ["occupancy", "stage_occupancies", "sums"]
-
 #: Bits of the number of probes in a stage of one core.
 _PROBES = 16
 

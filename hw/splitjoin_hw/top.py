@@ -20,8 +20,6 @@ from .memory.port import MasterSignature
 from .network.skid_buffer import SkidBuffer
 from .parts import Submodules
 
-__all__ = ["Top", "padded", "top_ports", "total"]
-
 #: Cycles after a write to a register in which no record is accepted: more than settings take to reach their loads.
 #: They pass one register per level of the gather tree, which has ten levels with the most cores.
 _SETTLING = 20

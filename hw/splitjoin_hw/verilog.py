@@ -27,9 +27,6 @@ from .circuit import circuit, circuit_ports
 from .link.axi import AxiJoin, axi_ports
 from .parts import Instances
 
-__all__ = ["AXI_TOP", "TOP", "WAIVERS", "axi_top", "check_name", "header", "part_modules", "sidecar", "to_axi_verilog",
-           "to_verilog"]
-
 #: Name of the top module, unless another one is given; the core's module is this with ``_core``.
 TOP = "splitjoin"
 

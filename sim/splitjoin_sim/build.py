@@ -28,8 +28,6 @@ from .source import MODEL, options, wrapper
 from .tools import Verilator, cxx, find_verilator
 from .waveforms import ModelKind, model_kind
 
-__all__ = ["library", "library_of"]
-
 _HARNESS = Path(__file__).with_name("harness.cpp")
 _FLAGS = (*FLAGS, *UNTRACED)
 # After -O3, which would turn them on again: with tables or the data-flow optimizer, instances of a part differ.

@@ -25,8 +25,6 @@ from .memory import EXTERNAL, SimulatedMemory
 from .simulated import SimulatedDevice, SimulatedTransport
 from .waveforms import trace_file
 
-__all__ = ["ModelTransport", "SimDevice"]
-
 _SENT, _END, _FULL, _STUCK, _PAUSED = range(5)
 #: Items received per call of the model.
 _ROOM = 1 << 16

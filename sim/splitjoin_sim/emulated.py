@@ -22,8 +22,6 @@ from .build import _design, _name, _recipe
 from .runtime import FLAGS, header, objects, run_tool
 from .tools import Verilator, cxx, find_verilator
 
-__all__ = ["EmulatedTop", "Pins", "linked_top", "model"]
-
 _HARNESS = Path(__file__).with_name("pins.cpp")
 #: Cycles of a bit where no board says otherwise: the fewest, as they cost time.
 _BIT = 4

@@ -19,8 +19,6 @@ from splitjoin.circuit.wire import Configuration
 
 from .emulated import EmulatedTop, linked_top, model
 
-__all__ = ["Emulator", "Faults"]
-
 #: Bytes whose time the model runs for at each call: about a short frame.
 _BYTES = 25
 _ROOM = 4096

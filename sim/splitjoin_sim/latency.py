@@ -11,8 +11,6 @@ from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import ItemKind, Op
 from splitjoin.engines.device import Items
 
-__all__ = ["LatencyLog"]
-
 Cycles = npt.NDArray[np.uint64]
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.parameters import within
 
-__all__ = ["EXTERNAL", "MemoryModel", "SimulatedMemory"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedMemory:

@@ -30,8 +30,6 @@ from .memory import EXTERNAL, MemoryModel, SimulatedMemory
 from .simulated import SimulatedDevice, SimulatedTransport
 from .waveforms import trace_file
 
-__all__ = ["PysimDevice", "PysimTransport"]
-
 #: Clock period in seconds; its value has no effect.
 _PERIOD = 1e-6
 #: Cycles simulated between two checks for the end of a transfer.

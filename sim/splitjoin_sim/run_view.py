@@ -21,8 +21,6 @@ from splitjoin.link.transactions import FROM, FROM_JOIN, TO, TO_JOIN, LinkRows, 
 
 from .vcd import Signal, VcdFile, bit_time, uart_bytes
 
-__all__ = ["RunView", "read_bytes", "read_run"]
-
 #: Counters of the circuit, by their names in the registers, in the order of the page; those of stalls are cycles.
 _COUNTERS = ("tuples_r", "tuples_s", "comparisons", "matches", "input_stalls", "output_stalls")
 #: What is counted in each core → what it is.

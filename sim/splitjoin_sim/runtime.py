@@ -13,8 +13,6 @@ from splitjoin.base.errors import ToolError
 
 from .tools import Verilator
 
-__all__ = ["FLAGS", "RUNTIME", "UNTRACED", "compiler_version", "header", "objects", "run_tool"]
-
 #: Options of the compiler for everything that is linked with the run-time library.
 FLAGS = ("-fPIC", "-std=c++20", "-faligned-new", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-w")
 #: The sources of the run-time library that every model needs.

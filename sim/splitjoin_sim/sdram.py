@@ -11,8 +11,6 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.memory.port import MasterSignature
 from splitjoin_hw.memory.sdram import Command, PinSignature, Sdram, SdramController, SdramCycles, mode_of
 
-__all__ = ["CHECKS", "SdramChip", "SdramMemory", "sdram_verilog"]
-
 #: What a chip checks: output ``faults`` has a bit for each.
 CHECKS = ("start", "activate", "column", "bus", "refresh")
 #: Intervals without a refresh from which on data may be lost.

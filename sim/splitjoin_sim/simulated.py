@@ -20,8 +20,6 @@ from .latency import LatencyLog
 from .memory import EXTERNAL, SimulatedMemory
 from .waveforms import TRACES, check_trace
 
-__all__ = ["SimulatedDevice", "SimulatedTransport", "patience_for"]
-
 #: Records that can wait in front of a region: in its core's FIFO, and in the tree above.
 _QUEUED = 64
 

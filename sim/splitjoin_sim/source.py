@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from splitjoin_hw.verilog import TOP
 
-__all__ = ["MODEL", "options", "wrapper"]
-
 #: The module that a model is made of: the circuit, with its reset in a register.
 MODEL = f"{TOP}_model"
 

@@ -15,8 +15,6 @@ from pathlib import Path
 from splitjoin.base.errors import ToolError
 from splitjoin.base.processes import SAFE
 
-__all__ = ["Verilator", "cxx", "find_verilator"]
-
 #: Oldest system Verilator that is accepted.
 _OLDEST = (5, 36)
 

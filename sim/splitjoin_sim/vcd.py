@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Change", "Signal", "VcdFile", "bit_time", "uart_bytes"]
-
 #: A place in a list of signals, and the value that it has from now on; what is not known is 0.
 Change = tuple[int, int]
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "fs": 1e-15}

@@ -16,8 +16,6 @@ from splitjoin.base.errors import DeviceError
 from .runtime import UNTRACED, objects
 from .tools import Verilator
 
-__all__ = ["TRACES", "ModelKind", "check_trace", "model_kind", "trace_file"]
-
 #: Formats of waveform files, by their suffix.
 TRACES = (".fst", ".vcd")
 

@@ -24,8 +24,6 @@ import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.link.daemon.client import daemon_status
 
-__all__ = ["COLUMNS", "Chaos", "iceberg", "run"]
-
 ROOT = Path(__file__).parents[2]
 #: Streams, and the column of each beside its time and its number.
 COLUMNS = {"r": "x", "s": "a", "t": "b"}

@@ -16,8 +16,6 @@ from splitjoin.base.errors import InputError
 from splitjoin.sessions.epochs import DeliveredCounts, EpochSource, EpochWriter, drop_epochs, epoch_files
 from splitjoin.sessions.epochs.folder import EpochFolder, read_manifest
 
-__all__ = ["EpochsSubject"]
-
 #: A query's rows are the numbers of the tuples that its number divides.
 _QUERIES = {"all": 1, "few": 4}
 

@@ -13,8 +13,6 @@ from splitjoin.base.errors import InputError
 from splitjoin.spark.streaming.store import StateFiles
 from splitjoin.tables import read_table, write_table
 
-__all__ = ["CacheSubject", "ResultsSubject", "StatesSubject"]
-
 
 class _Versions:
     """A file that is written anew again and again: which contents it may have, None: it is not there."""

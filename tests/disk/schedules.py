@@ -20,9 +20,6 @@ from ..support.simulated_disk import FAULTS, Ended, SimulatedDisk
 from .epochs import EpochsSubject
 from .files import CacheSubject, ResultsSubject, StatesSubject
 
-__all__ = ["SUBJECTS", "Failure", "every_call", "random_schedule", "run"]
-
-
 #: A file system in memory, where there is one.
 _FAST = "/dev/shm"
 #: A call, by its number, or by its name and its number among those of the name.

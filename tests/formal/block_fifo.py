@@ -15,8 +15,6 @@ from .monitors import Follower, follow, prove_stable_offers
 from .network import sound_queue
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Rows of the memory, and places of the queue behind it, in these proofs.
 _DEPTH, _OFFERED = 4, 4
 

@@ -20,8 +20,6 @@ from .marked import CAPACITY, MarkedPair, Regions, TwoCores
 from .monitors import Event
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 _ONCE = "a pair is compared at most once"
 _LATE = "a tuple that has left its window is not compared"
 _ALL = "a pair has been compared when its tuple of R leaves"

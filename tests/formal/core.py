@@ -25,8 +25,6 @@ from .harness import Harness
 from .monitors import assume_stable_offers, prove_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Tuples that may be stored ahead of unread ones in these proofs: fewer than in the circuits, so that faults show soon.
 STORES = 2
 

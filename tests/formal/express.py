@@ -24,8 +24,6 @@ from .monitors import prove_stable_offers
 from .network import buffered, sound_queue
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Items in the queue, and bits of row ids, in these proofs.
 _ITEMS, _ROW = 4, 5
 

@@ -30,8 +30,6 @@ from .harness import Harness
 from .monitors import Event, assume_stable_offers, prove_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Bits of row ids in these proofs: enough for those within the bound.
 _ROW = 4
 #: Lanes and probes of the region.

@@ -17,8 +17,6 @@ from .monitors import Follower, assume_stable_offers, follow, prove_stable_offer
 from .network import BUFFER_FAULTS, buffered
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Records of 2 + 1 + 4 + 3 bits. Times wrap after 16 ticks.
 _CONFIG = Configuration(keys_r=(1,), keys_s=(1,), tests=((0, 0),), tree=0, time_bits=4)
 

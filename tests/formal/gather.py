@@ -22,8 +22,6 @@ from .monitors import Follower, assume_stable_offers, follow, prove_stable_offer
 from .proofs import Fault, Proof
 from .queues import BITS, ROW, Contents, Queue, narrow
 
-__all__ = ["PROOFS", "node"]
-
 
 def _taken(port: Any) -> Value:
     return port.valid & port.ready

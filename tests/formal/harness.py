@@ -9,8 +9,6 @@ from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Const, Elaboratable, Fragment, Instance, Module, Signal, Value
 from amaranth.hdl._mem import MemoryInstance
 
-__all__ = ["Harness"]
-
 
 class _Elaborated(Elaboratable):
     """A fragment as a submodule."""

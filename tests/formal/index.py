@@ -18,8 +18,6 @@ from splitjoin_hw.core.index import Index
 from .harness import Harness
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS", "STORES", "few_stores"]
-
 #: Tuples that may be stored ahead of unread ones in these proofs: fewer than in the circuits, so that positions wrap
 #: soon.
 STORES = 2

@@ -22,8 +22,6 @@ from splitjoin_hw.link.sequencer import Sequencer
 from .harness import Harness
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Bits of true numbers, and the host's window of requests.
 _BITS, _WINDOW = 10, 64
 

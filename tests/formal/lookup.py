@@ -20,8 +20,6 @@ from splitjoin_hw.hls.table import TableTest
 from .harness import Harness
 from .proofs import Fault
 
-__all__ = ["CONTENTS", "STEPS", "TABLE_FAULTS", "TableOrder", "Tables"]
-
 STEPS = "a group's tables are written row by row from its request on"
 CONTENTS = "each table holds the interval of its probe"
 

@@ -23,8 +23,6 @@ from splitjoin_hw.layouts import result_layout
 from .harness import Harness
 from .monitors import assume_stable_offers
 
-__all__ = ["CAPACITY", "MarkedPair", "Region", "Regions", "TwoCores"]
-
 #: Tuples of each stream that a core has room for.
 CAPACITY = 2
 

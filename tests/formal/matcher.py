@@ -40,8 +40,6 @@ from .lookup import TABLE_FAULTS, Tables
 from .monitors import Event
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 _MATCH = "each pair matches exactly if its condition holds"
 _CODES = "registers hold the codes of the bounds of their probe"
 

@@ -9,8 +9,6 @@ from amaranth.hdl import Cat, Const, Signal, Value
 
 from .harness import Harness
 
-__all__ = ["Event", "Follower", "assume_stable_offers", "follow", "past_offer", "prove_stable_offers"]
-
 
 def past_offer(h: Harness, name: str, port: Any) -> tuple[Signal, Signal]:
     """A flag that ``port`` made an offer in the previous cycle that was not taken, and the payload of the offer."""

@@ -16,8 +16,6 @@ from .harness import Harness
 from .monitors import Follower, follow, prove_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["BUFFER_FAULTS", "PROOFS", "buffered", "sound_queue"]
-
 
 def buffered(h: Harness, path: str) -> tuple[Any, Any, Any]:
     """Level, contents by position, and invariant of the `SkidBuffer` at ``path``."""

@@ -20,8 +20,6 @@ from .harness import Harness
 from .monitors import assume_stable_offers, prove_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Bits of row ids: enough for those within the bound.
 _ROW = 4
 _SHIFTED = Graph((Node("input", (), 0, 3, "r", "slot0"), Node("input", (), 0, 1, "s", "argument0"),

@@ -25,8 +25,6 @@ from .network import sound_queue
 from .progress import falls
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS", "few"]
-
 #: Passes whose batches may wait, in these proofs.
 _PASSES = 2
 #: Probes whose tables are written together, in these proofs.

@@ -14,9 +14,6 @@ from splitjoin_hw.core.stack import StackEmitter
 from .harness import Harness
 from .proofs import Fault
 
-__all__ = ["LIST_FAULTS", "SORTER_FAULTS", "STACK_FAULTS", "falls", "prove_list_progress", "prove_sorter_progress",
-           "prove_stack_progress"]
-
 _TAKES = "while a batch whose pass has ended is not sorted, each cycle brings it nearer to that"
 _GIVES = "while the queue has room, each cycle brings the end of the probe whose place is read nearer to it"
 _LISTS = "while the queue has room, each cycle brings the last item of a batch whose pass has ended nearer to it"

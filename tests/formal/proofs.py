@@ -13,8 +13,6 @@ from ..support.planting import faulty
 from .harness import Harness
 from .solve import Verdict, bounded, induction, to_smt
 
-__all__ = ["Fault", "Proof", "alive", "check", "find", "planted"]
-
 
 @dataclass(frozen=True)
 class Fault:

@@ -15,8 +15,6 @@ from splitjoin_hw.layouts import result_layout
 
 from .harness import Harness
 
-__all__ = ["BITS", "ROW", "Contents", "Queue", "narrow"]
-
 #: Bits of row ids that are compared in these proofs.
 BITS = 4
 

@@ -25,8 +25,6 @@ from .progress import falls
 from .proofs import Fault, Proof
 from .results import LATENCY, narrow
 
-__all__ = ["PROOFS"]
-
 #: Heads of chains that wait, and items between the bitmap and the output, in these proofs.
 _HEADS = _ITEMS = 8
 

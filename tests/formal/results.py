@@ -27,8 +27,6 @@ from .network import buffered, sound_queue
 from .progress import LIST_FAULTS, STACK_FAULTS, prove_list_progress, prove_stack_progress
 from .proofs import Fault, Proof
 
-__all__ = ["LATENCY", "PROOFS", "narrow", "outcomes", "sorter_state"]
-
 #: Cycles from a read to its outcome, in these proofs.
 LATENCY = 2
 #: Items between the list and the output, and the least number of entries of the list, in these proofs.

@@ -19,8 +19,6 @@ from splitjoin_sim.sdram import CHECKS, SdramChip
 from .harness import Harness
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 _CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, core="hash",
                         index=(0,), memory="sdram", contexts=2)
 #: Two banks, and words of 32 bits: two a line.

@@ -9,8 +9,6 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-__all__ = ["Verdict", "bounded", "induction", "to_smt"]
-
 #: The names of the properties that failed; empty if all hold.
 Verdict = list[str]
 

@@ -24,8 +24,6 @@ from .progress import SORTER_FAULTS, prove_sorter_progress
 from .proofs import Fault, Proof
 from .results import LATENCY, narrow, outcomes, sorter_state
 
-__all__ = ["PROOFS"]
-
 _LANES, _PROBES, _QUOTA = 2, 2, 2
 
 

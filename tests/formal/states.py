@@ -26,8 +26,6 @@ from .harness import Harness
 from .monitors import assume_stable_offers, prove_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Bits of row ids in these proofs: enough for those within the bound.
 _ROW = 4
 

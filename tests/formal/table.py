@@ -31,8 +31,6 @@ from . import (
 )
 from .proofs import Proof
 
-__all__ = ["ALL", "listed", "table"]
-
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
                           *matcher.PROOFS, *probe.PROOFS, *ranges.PROOFS, *results.PROOFS, *sorting.PROOFS,
                           *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS,

@@ -17,8 +17,6 @@ from .monitors import Follower, follow, prove_stable_offers
 from .network import sound_queue
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Words in a LUT RAM of a FIFO, fewer than in the circuits: the queue's proof covers several depths.
 _ROW = 4
 

@@ -25,8 +25,6 @@ from .proofs import Fault, Proof
 from .queues import BITS, Contents, narrow
 from .wide import DEPTH, short_queues
 
-__all__ = ["PROOFS"]
-
 #: Bits of the numbers of groups: on a way there are fewer groups at a time.
 _GROUP = 5
 

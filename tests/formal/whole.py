@@ -18,8 +18,6 @@ from .harness import Harness
 from .monitors import assume_stable_offers
 from .proofs import Fault, Proof
 
-__all__ = ["PROOFS"]
-
 #: Bits of row ids in these proofs: enough for all records within the bound.
 _ROW = 4
 

@@ -26,8 +26,6 @@ from .monitors import Follower, assume_stable_offers, follow, prove_stable_offer
 from .network import sound_queue
 from .proofs import Fault, Proof
 
-__all__ = ["DEPTH", "PROOFS", "short_queues"]
-
 #: Bits of row ids, and places of the queues, in these proofs.
 _ROW, DEPTH = 2, 4
 

@@ -14,8 +14,6 @@ import splitjoin
 from .joins import Case, check_same, of_tables
 from .streams import of_changes, of_streams
 
-__all__ = ["COMPARISONS", "DIFFER", "Comparison"]
-
 
 @dataclass(frozen=True)
 class Comparison:

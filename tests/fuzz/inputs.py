@@ -38,8 +38,6 @@ from splitjoin.tables.stored_table import signature
 
 from ..support.micro_batches import MicroBatches
 
-__all__ = ["INPUTS", "PLANTED", "Input", "damaged"]
-
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.string())]), pa.schema([("ts", pa.int64()), ("a", pa.string())])
 
 

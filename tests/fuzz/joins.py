@@ -18,8 +18,6 @@ import pyarrow as pa
 import splitjoin
 from splitjoin.base.errors import SplitJoinError
 
-__all__ = ["Case", "Difference", "check_same", "cpu_options", "drawn", "drawn_window", "of_tables", "outcome"]
-
 
 class Difference(Exception):
     """Two engines gave different answers; the text says of what, and where they part."""

@@ -12,8 +12,6 @@ from pathlib import Path
 from .comparisons import COMPARISONS
 from .inputs import INPUTS
 
-__all__ = ["Finding", "names", "run"]
-
 ROOT = Path(__file__).parents[2]
 #: Seconds in which a worker must read its cases: to start, and for each case.
 _START, _EACH = 300, 1.0

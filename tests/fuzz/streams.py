@@ -21,8 +21,6 @@ from splitjoin.engines.device import PAIR, Items
 from ..support.changes import Change, golden_rows
 from .joins import Case, Difference, check_same, cpu_options, drawn, drawn_window, outcome
 
-__all__ = ["of_changes", "of_streams"]
-
 #: Sub-windows by which masks hide pairs.
 CORES = 3
 #: Kinds of joins that change.

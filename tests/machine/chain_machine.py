@@ -18,8 +18,6 @@ import splitjoin
 from tests.support.lagging import LaggingDevice
 from tests.support.multiway import Joined, by_steps
 
-__all__ = ["ChainMachine"]
-
 _SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64()), ("n", pa.int64())])
 _NAMES = "abcd"
 #: Kinds of a step, twice those that are met most often, and their words.

@@ -16,8 +16,6 @@ from .oracle import rows_of
 from .oracle_input import R, S
 from .session_machine import SESSION_DEVICES, SessionMachine
 
-__all__ = ["EpochMachine"]
-
 
 class EpochMachine(SessionMachine):
     """A session whose rows are in files, with a crash between any two calls."""

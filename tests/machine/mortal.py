@@ -9,8 +9,6 @@ from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
-__all__ = ["MortalDevice"]
-
 
 class _MortalSession(GoldenSession):
     """A session that leaves out cores which stand still, as circuits with ``fault_timeout`` do."""

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from .oracle_input import Arrival, R, S
 
-__all__ = ["CONDITIONS", "Change", "Condition", "Lost", "Spec", "Window", "groups_of", "rows_of"]
-
 Row = tuple[object, ...]
 _INF = 1 << 60
 

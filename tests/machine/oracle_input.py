@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Arrival", "Input", "R", "S"]
-
 R, S = 0, 1
 _NEVER = -(1 << 60)
 

@@ -15,8 +15,6 @@ from .oracle_input import R, S
 from .session_machine import SESSION_DEVICES, SessionMachine
 from .sources_machine import query_of, specs
 
-__all__ = ["OrderMachine"]
-
 
 class OrderMachine(SessionMachine):
     """One session of an inner join, whose items are polled: pairs of row ids, and stars."""

@@ -21,8 +21,6 @@ from .oracle import Change, Lost, Spec, Window, rows_of
 from .oracle_input import Input, R, S
 from .sources_machine import DEVICES, SourcesMachine, query_of, selected, specs, tuples, windows
 
-__all__ = ["SESSION_DEVICES", "SessionMachine"]
-
 #: Those between which a session moves, one whose results come late, and, twice as often, one whose cores stand still.
 SESSION_DEVICES = [*DEVICES, "lagging", "mortal", "mortal"]
 

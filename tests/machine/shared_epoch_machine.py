@@ -13,8 +13,6 @@ from hypothesis.stateful import rule
 
 from .shared_machine import SharedMachine
 
-__all__ = ["SharedEpochMachine"]
-
 
 class SharedEpochMachine(SharedMachine):
     """Shared streams whose queries' rows are in files, with a crash between any two calls."""

@@ -16,8 +16,6 @@ from .oracle import CONDITIONS, Change, Condition, Spec, Window, rows_of
 from .oracle_input import Arrival, R, S
 from .sources_machine import AGGREGATES, DEVICES, SCHEMAS, SourcesMachine, choice, selected, specs, windows
 
-__all__ = ["SharedMachine"]
-
 BAND = CONDITIONS[0]
 #: Conditions that imply `BAND`, as its queries must.
 NARROWER = [BAND, Condition("abs(r.x - s.a) <= 0", lambda x, a: x is not None and x == a, BAND.r_out, BAND.s_out),

@@ -13,9 +13,6 @@ import splitjoin
 from .oracle import CONDITIONS, Spec, Window
 from .oracle_input import Input, R, S
 
-__all__ = ["AGGREGATES", "DEVICES", "SCHEMAS", "SourcesMachine", "choice", "pushed_table", "query_of", "selected",
-           "specs", "tuples", "windows"]
-
 SCHEMAS = (pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("i", pa.int64())]),
            pa.schema([("ts", pa.int64()), ("a", pa.int64()), ("j", pa.int64())]))
 #: Devices between which sessions move.

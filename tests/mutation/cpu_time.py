@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["CPU_SECONDS"]
-
 #: The variable of the environment with the most CPU seconds of the process.
 CPU_SECONDS = "SPLITJOIN_MUTATION_CPU_SECONDS"
 _took: dict[str, float] = {}

@@ -8,8 +8,6 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-__all__ = ["finders_of"]
-
 _ROOMS = {"sw/splitjoin": "tests/sw", "hw/splitjoin_hw": "tests/hw", "sim/splitjoin_sim": "tests/sim",
           "boards/splitjoin_boards": "tests/boards"}
 #: Folders of machines, which run whatever they say.

@@ -8,8 +8,6 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 
-__all__ = ["KINDS", "Mutant", "mutants"]
-
 #: The kinds of mutants.
 KINDS = ("comparison", "boundary", "logic", "null", "off-by-one", "extreme", "call", "lock", "saved", "permission")
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from .mutators import Mutant
 
-__all__ = ["FAULTS", "planted"]
-
 _SESSIONS, _STREAMS = "sessions", "spark/streaming"
 #: Name, file below sw/splitjoin, text that it has once, and the text in its place.
 FAULTS = [

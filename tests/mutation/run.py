@@ -20,8 +20,6 @@ from .cpu_time import CPU_SECONDS
 from .finders import finders_of
 from .mutators import Mutant
 
-__all__ = ["LIMIT", "ROOT", "Copy", "Outcome", "copies", "run"]
-
 ROOT = Path(__file__).parents[2]
 #: CPU seconds that a test may take.
 LIMIT = 60

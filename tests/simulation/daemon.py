@@ -21,8 +21,6 @@ from splitjoin.link.daemon.server import Server
 from ..support.scheduler import Scheduler
 from .sessions import R, S, together, tuples
 
-__all__ = ["OneUser", "daemon", "joined", "serve"]
-
 
 class OneUser(GoldenDevice):
     """A device that tells when it has two sessions."""

@@ -31,8 +31,6 @@ from ..sw.server.raw import packed
 from .service import WINDOW, configured
 from .sessions import Row, batches, given, rows, together, tuples
 
-__all__ = ["flights"]
-
 _TOKEN = "0123456789abcdef"
 _PATH = "/arrow.flight.protocol.FlightService/"
 

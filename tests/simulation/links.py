@@ -25,9 +25,6 @@ from ..support.scheduler import Scheduler
 from .daemon import OneUser, joined, serve
 from .sessions import tuples
 
-__all__ = ["link"]
-
-
 #: The first bytes of frames with which a session may begin.
 _OPENING = {"down": (bytes((RequestKind.OPEN,)),),
             "up": (bytes((ReplyKind.ABOUT,)), bytes((ReplyKind.ABOUT | NAK,)))}

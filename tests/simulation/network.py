@@ -10,8 +10,6 @@ from typing import Any
 
 from ..support.scheduler import Scheduler
 
-__all__ = ["Network"]
-
 
 class Network(Scheduler):
     """A scheduler with Unix sockets, whose paths are those of files that they leave."""

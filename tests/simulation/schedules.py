@@ -21,8 +21,6 @@ from .service import service
 from .sessions import common_join, ended, session, shared
 from .teams import team
 
-__all__ = ["SUBJECTS", "Failure", "Subject", "run"]
-
 #: A file system in memory, where there is one.
 _FAST = "/dev/shm"
 

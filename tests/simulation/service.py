@@ -12,8 +12,6 @@ from splitjoin.server import JoinService, ServerConfig, read_config
 from ..support.scheduler import Scheduler
 from .sessions import Row, batches, given, rows, together, tuples
 
-__all__ = ["WINDOW", "configured", "service"]
-
 WINDOW = 5
 _FILE = """\
 listen = "127.0.0.1:0"

@@ -15,8 +15,6 @@ from splitjoin.base.threads import thread
 
 from ..support.scheduler import Scheduler
 
-__all__ = ["common_join", "ended", "session", "shared", "together"]
-
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 #: The window with which queries of shared streams begin.
 LONG = 16

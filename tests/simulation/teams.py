@@ -8,8 +8,6 @@ from splitjoin.engines.compiled.helpers import Team
 
 from ..support.scheduler import Scheduler
 
-__all__ = ["team"]
-
 
 def team(scheduler: Scheduler, folder: Path) -> None:
     """Each number is called at most once, and all are unless one fails, whose exception comes."""

@@ -14,8 +14,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Outcome", "run", "settings"]
-
 _ENABLED = "spark.splitjoin.sql.enabled"
 #: Seconds within which a task or a micro-batch must end. All tasks are small, and the machine may be busy.
 _PATIENCE = 600

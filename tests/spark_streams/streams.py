@@ -16,8 +16,6 @@ from splitjoin.spark import stream_join
 
 from .files import Outcome, run
 
-__all__ = ["RandomStreams"]
-
 _KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI")
 _SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int32()), ("x", pa.int32()), ("one", pa.int32()),
                      ("id", pa.int64())])

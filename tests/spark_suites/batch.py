@@ -15,8 +15,6 @@ from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  #
 
 from ..spark_streams.files import settings
 
-__all__ = ["CASES", "Case"]
-
 #: The tables of the suites, as Spark's `SQLTestData` has them, or the suite itself.
 _TABLES = {
     "upper": "VALUES (1, 'A'), (2, 'B'), (3, 'C'), (4, 'D'), (5, 'E'), (6, 'F') AS t(N, L)",

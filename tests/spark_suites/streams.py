@@ -22,8 +22,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ..spark_streams.files import Outcome, run
 
-__all__ = ["CASES", "Case", "Input"]
-
 _HINT = "/*+ SPLITJOIN */"
 _TYPES = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from tests.support.oracle import oracle
 
-__all__ = ["FUNCTIONS", "aggregate_oracle"]
-
 #: Our text and DuckDB's, over the columns ``s.a0``, ``s.b0`` and ``r.x0`` of pairs.
 FUNCTIONS: dict[str, str] = {
     "count(*)": "count(sk)", "count(s.a0)": "count(a0) FILTER (sk IS NOT NULL)",

@@ -18,8 +18,6 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.kinds import reference_rows
 
-__all__ = ["CORES", "ROWS", "SCHEMA", "Change", "Turn", "golden", "golden_rows", "run", "stream", "turns"]
-
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
 #: Cores that masks are of.
 CORES = 3

@@ -9,8 +9,6 @@ import numpy as np
 from splitjoin.engines.compiled.atoms import Atom
 from splitjoin.engines.compiled.expression_source import Code
 
-__all__ = ["holds", "lanes_of"]
-
 
 def holds(code: Code, row: dict[str, Any]) -> bool:
     """Run the generated code for one pair, and return whether the condition holds.

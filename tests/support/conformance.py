@@ -17,8 +17,6 @@ from splitjoin.lang.query import Query
 
 from .scenarios import Scenario
 
-__all__ = ["assert_conforms", "conforms", "groups", "run", "slices"]
-
 #: One result item as plain Python: (kind, side, r, s).
 Item = tuple[int, int, int, int]
 

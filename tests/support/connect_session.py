@@ -36,8 +36,6 @@ from .spark_files import Files, counts, patiently
 from .spark_streams import ON, answer, rows, stream
 from .spark_workers import python_without_splitjoin
 
-__all__ = ["PARTS"]
-
 TABLES = stream(1, 240), stream(2, 190)
 QUERY: dict[str, Any] = {"on": ON, "window": "RANGE 9", "time": "ts"}
 

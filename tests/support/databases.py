@@ -10,8 +10,6 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
-__all__ = ["database", "wanted"]
-
 
 @contextmanager
 def database() -> Iterator[duckdb.DuckDBPyConnection]:

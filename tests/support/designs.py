@@ -6,8 +6,6 @@ from pathlib import Path
 
 from splitjoin.cli import main
 
-__all__ = ["BASELINES", "DESIGNS", "arguments", "written"]
-
 _BAND = "abs(r.x - s.a) <= 3"
 #: Name of a sort → the condition, and the options that make it.
 DESIGNS: dict[str, tuple[str, tuple[str, ...]]] = {

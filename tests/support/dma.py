@@ -20,8 +20,6 @@ from splitjoin_sim.device import SimDevice
 
 from .packed_items import item_words
 
-__all__ = ["FakeCard"]
-
 _PAGE = 4096
 
 

@@ -27,8 +27,6 @@ from splitjoin.lang.types import (
     units_per,
 )
 
-__all__ = ["duckdb_sql"]
-
 #: Unit → function that gives a time as a whole number, and of what part of the unit. In DuckDB 2.0.1, `epoch_ms` of
 #: times that are all equal ends a join of seconds in an error.
 _EPOCH = {"s": ("epoch_us", 10**6), "ms": ("epoch_us", 1000), "us": ("epoch_us", 1), "ns": ("epoch_ns", 1)}

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CASES", "Case", "Step"]
-
 Row = tuple[int | None, int | None]
 Tuples = Sequence[tuple[int, int, int]]
 

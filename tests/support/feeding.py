@@ -17,8 +17,6 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.rows.output import gather, output_columns
 from splitjoin.sessions import StreamJoin
 
-__all__ = ["Feed", "answer", "feed", "feeds", "stream_query", "whole"]
-
 
 @dataclass
 class Feed:

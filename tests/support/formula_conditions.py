@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["CONDITIONS", "SCHEMAS", "rows"]
-
 _NOT_NULL = {"x": pa.int16(), "y": pa.int16(), "u": pa.uint32(), "w": pa.uint8()}
 _NULLABLE = {"k": pa.int8(), "p": pa.decimal128(5, 2), "f": pa.bool_(), "t": pa.string(), "d": pa.date32(),
              "z": pa.timestamp("ms")}

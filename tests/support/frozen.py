@@ -31,9 +31,6 @@ from splitjoin_sim.pysim import PysimDevice
 from .conformance import assert_conforms
 from .scenarios import Scenario
 
-__all__ = ["Freeze", "FrozenPysim", "FrozenSim", "FrozenUart", "PassedOn", "check_isolated", "frozen_top",
-           "session_run"]
-
 #: Bits of a number of cycles in a command.
 _CYCLES = 12
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Model", "ModelSource"]
-
 #: A tuple: event time, number of its stream, index of its source, position among the source's tuples of its time, name.
 Tuple = tuple[int, int, int, int, str]
 _NEVER = float("-inf")

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from splitjoin.circuit.formula import Formula, input_slot
 from splitjoin.hls.graph import Graph, Node
 
-__all__ = ["formula_holds", "graph_outputs"]
-
 
 def graph_outputs(graph: Graph, column: Callable[[Node], int]) -> list[int]:
     """The outputs of ``graph``; ``column`` gives the value of an input."""

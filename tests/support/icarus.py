@@ -6,7 +6,5 @@ import shutil
 
 import pytest
 
-__all__ = ["needs_icarus"]
-
 needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None,
                                   reason="Icarus Verilog is not installed (Debian: apt-get install iverilog)")

@@ -22,8 +22,6 @@ from splitjoin.base.threads import System
 from splitjoin.engines import loops
 from splitjoin.engines.loops import address_of, build
 
-__all__ = ["Fault", "Fibers", "Steps", "fibers", "in_random_order", "interleaved", "plain_calls"]
-
 #: What a function that is interleaved gives: steps, and then its result.
 Steps = Generator[None, None, Any]
 #: A piece of the source, and what is there instead.

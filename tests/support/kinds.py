@@ -11,8 +11,6 @@ import pyarrow as pa
 from splitjoin.engines.device import PAIR, Items
 from tests.support.oracle import NS_PER_TICK, oracle
 
-__all__ = ["KINDS", "kind_oracle", "plain_rows"]
-
 #: Every kind of join, with the options of as-of joins; equal times can be excluded only where there are times.
 KINDS: tuple[dict[str, Any], ...] = (
     *({"how": how} for how in ("left", "right", "full", "semi", "anti")),

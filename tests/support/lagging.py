@@ -13,8 +13,6 @@ from splitjoin.engines.device import ITEM, Device, Items, Session
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 
-__all__ = ["LaggingDevice", "LaggingSession"]
-
 
 @dataclass(frozen=True)
 class LaggingDevice(Device):

@@ -21,8 +21,6 @@ from splitjoin.link.frames import (
 )
 from splitjoin.link.transport import ChannelLost
 
-__all__ = ["ITEM_BYTES", "Line", "ModelDevice"]
-
 ITEM_BYTES = 9
 #: Items in a reply.
 _ITEMS = 14

@@ -14,8 +14,6 @@ from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
-__all__ = ["BIT", "PinChannel", "small_join"]
-
 #: Cycles of a bit, the fewest that the UART takes.
 BIT = 4
 _PERIOD = 1e-6

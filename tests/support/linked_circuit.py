@@ -20,8 +20,6 @@ from splitjoin_sim.device import SimDevice
 from .link_model import Line, ModelDevice
 from .packed_items import item_words, packed
 
-__all__ = ["LinkedCircuit", "LinkedDevice"]
-
 _BYTE = 10 / 3e6
 
 

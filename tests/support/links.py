@@ -13,8 +13,6 @@ from splitjoin_hw.network.queue import Queue
 
 from .planting import faulty
 
-__all__ = ["SlowLink", "plant"]
-
 
 class SlowLink(wiring.Component):
     """A link that offers its next message in one cycle of eight, at random."""

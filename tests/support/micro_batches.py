@@ -24,8 +24,6 @@ from splitjoin.spark.streaming.spread import NOW, Spread
 from splitjoin.spark.streaming.task import METRICS, GroupTask
 from splitjoin.spark.streaming.watermark import WatermarkRule
 
-__all__ = ["MicroBatches"]
-
 
 @dataclass
 class MicroBatches:

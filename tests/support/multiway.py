@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["Joined", "by_steps", "combinations"]
-
 Tuple = dict[str, Any]
 
 

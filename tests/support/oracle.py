@@ -5,8 +5,6 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-__all__ = ["NS_PER_TICK", "integers", "oracle"]
-
 NS_PER_TICK = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 #: Arrival order, the number of opposite tuples before each, and the join itself.

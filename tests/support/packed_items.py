@@ -6,8 +6,6 @@ from splitjoin.circuit.encode import Words, pack
 from splitjoin.circuit.wire import ItemKind, Record
 from splitjoin.engines.device import Items
 
-__all__ = ["item_words", "packed"]
-
 
 def item_words(record: Record, items: Items) -> Words:
     """The ``items``, which are as on the wire, as ``record``."""

@@ -9,8 +9,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DOCS", "check_examples", "printed", "write_examples"]
-
 DOCS = Path(__file__).parents[2] / "docs"
 
 

@@ -25,8 +25,6 @@ from splitjoin.plan.passes.pipeline import PASSES, Conjuncts, Forms, Pass, compi
 from splitjoin.plan.passes.strength import ComputedTests
 from splitjoin.plan.plan import Shared
 
-__all__ = ["PATHS", "conditions", "written"]
-
 PATHS = sorted((Path(__file__).parents[1] / "sw" / "plan" / "passes").glob("*.golden"))
 R = Schema.from_arrow("r", pa.schema([
     pa.field("x", pa.int32(), False), ("n", pa.int32()), pa.field("j", pa.int16(), False),

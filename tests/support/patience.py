@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["SOON", "until"]
-
 #: Seconds after which something that should happen soon counts as not happening.
 SOON = 600.0
 

@@ -11,8 +11,6 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-__all__ = ["faulty"]
-
 
 @cache
 def _source(function: Callable[..., Any]) -> str:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from .shapes import shapes
 from .terms import NUMBERS, Condition, Kind, Term, arith, column, compare, factors, intervals, literals, number
 
-__all__ = ["conditions", "terms"]
-
 
 @st.composite
 def terms(draw: st.DrawFn, pool: Sequence[Term], depth: int = 2) -> Term:

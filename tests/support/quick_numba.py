@@ -8,8 +8,6 @@ from llvmlite.binding import ffi
 from numba.core import ir
 from numba.core.targetconfig import TargetConfig
 
-__all__ = ["EQUAL", "LIST_VARS", "quicken"]
-
 #: numba's own methods: they compare the values of fifty flags one by one at each call that is typed, and look into
 #: each name, number and line of each instruction for variables, many times.
 EQUAL, LIST_VARS = TargetConfig.__eq__, ir.Inst._rec_list_vars

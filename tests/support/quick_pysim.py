@@ -6,8 +6,6 @@ from typing import Any
 
 from amaranth.sim import pysim
 
-__all__ = ["MEMORY_WRITE", "SIGNAL_UPDATE", "quicken"]
-
 #: Amaranth's own methods. Its processes call them for each signal that they drive and for each port of a memory, in
 #: every cycle, and most of these calls change nothing.
 SIGNAL_UPDATE, MEMORY_WRITE = pysim._PySignalState.update, pysim._PyMemoryState.write

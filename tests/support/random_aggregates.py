@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 import splitjoin
 from splitjoin.lang.fold import Width
 
-__all__ = ["RandomAggregate", "random_aggregates"]
-
 _NUMBER = itertools.count()
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from splitjoin import hls
 
-__all__ = ["operands", "random_kernel", "results"]
-
 
 class _Writer:
     """Writes the text of a function, or of a class with ``step``."""

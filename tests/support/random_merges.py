@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 import splitjoin
 
-__all__ = ["random_merges"]
-
 _NUMBER = itertools.count()
 #: What a state adds up, over the arguments x and y.
 _TERMS = ("x", "y", "1", "x * y", "x * x", "x - y",

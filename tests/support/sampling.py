@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["at_length", "cut", "examples"]
-
 # CI draws the same ones in every run (tests/conftest.py), so that more of them would find nothing new there.
 _TIMES = float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "0.35"))
 #: What `make test-long` sets.

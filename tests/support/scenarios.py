@@ -19,8 +19,6 @@ from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 
-__all__ = ["SCENARIOS", "Scenario", "arrivals_of"]
-
 
 @dataclass(frozen=True)
 class Scenario:

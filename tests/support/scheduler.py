@@ -18,8 +18,6 @@ from typing import Any
 
 from splitjoin.base.threads import System, using
 
-__all__ = ["Abandoned", "Failed", "Scheduler"]
-
 ROOT = Path(__file__).parents[2]
 #: Yield points after which threads count as going round in circles.
 _MOST = 100_000

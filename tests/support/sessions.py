@@ -12,8 +12,6 @@ from splitjoin import Query, StreamJoin
 
 from .patience import SOON
 
-__all__ = ["FINISHED", "R", "S", "blocked", "in_thread", "joined", "query", "r", "s"]
-
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 #: The message of a push after the end of its stream.
 FINISHED = "stream r is finished and takes no more tuples or sources; push before it is closed, or open a new session"

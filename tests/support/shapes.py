@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 from .terms import Condition, Kind, Term, arith, compare, literals, number
 
-__all__ = ["shapes", "wrapped"]
-
 _OPS = ["=", "<>", "<", "<=", ">", ">="]
 #: Integer types up to 32 bits, of which squares of differences fit a HUGEINT.
 _SMALL = {"int8", "int16", "int32", "uint8", "uint16", "uint32"}

@@ -14,8 +14,6 @@ from typing import TypeVar
 
 from splitjoin.base.disk import Disk
 
-__all__ = ["FAULTS", "Ended", "SimulatedDisk"]
-
 T = TypeVar("T")
 
 #: What may happen at a call. "end": the process ends. "stop": a signal's handler raises. A word with "late": when the

@@ -7,8 +7,6 @@ from typing import Any
 
 from tests.testbench.on_amaranth import Simulation
 
-__all__ = ["simulation"]
-
 
 @lru_cache(maxsize=24)  # of one file of tests at most, as each takes megabytes
 def simulation(component: Any, *arguments: Any, **options: Any) -> Simulation:

@@ -15,8 +15,6 @@ from pyspark.sql.streaming import StreamingQuery
 
 from splitjoin.spark.progress_log import observed
 
-__all__ = ["Files", "counts", "patiently"]
-
 T = TypeVar("T")
 
 

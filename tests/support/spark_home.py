@@ -9,8 +9,6 @@ import tempfile
 import zlib
 from pathlib import Path
 
-__all__ = ["quick_spark_home"]
-
 
 def quick_spark_home(build: Path) -> str | None:
     """A folder in ``build`` with all of the installed PySpark, but with folders in place of the archives that Spark has

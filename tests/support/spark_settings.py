@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["JAVA", "SETTINGS"]
-
 #: Options of a JVM that runs for a minute. Its compiler's best code, its checks of Spark's own classes, and threads
 #: that collect garbage would take longer than they save.
 JAVA = ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "

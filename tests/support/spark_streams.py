@@ -10,8 +10,6 @@ import pyarrow as pa
 
 import splitjoin
 
-__all__ = ["ON", "answer", "in_order", "rows", "stream"]
-
 #: A condition on a nullable integer, a float, and a string.
 ON = "abs(r.x - s.x) <= 6 AND (r.y <= s.y OR r.name = s.name)"
 

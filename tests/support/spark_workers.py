@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-__all__ = ["python_without_splitjoin"]
-
 
 def python_without_splitjoin(folder: Path, other: Path | None = None) -> Path:
     """A program in ``folder`` that runs this Python with installed packages alone, and so without splitjoin.

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from tests.support.oracle import oracle
 
-__all__ = ["exactly", "selected"]
-
 
 def selected(db: duckdb.DuckDBPyConnection, r: pa.Table, s: pa.Table, items: Sequence[str], *, on: str,
              window_r: tuple[int | None, int | None], window_s: tuple[int | None, int | None], time: str | None = None,

@@ -11,8 +11,6 @@ from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from tests.testbench.models import NO_LIMIT, Item, Operation, Window
 from tests.testbench.pauses import MATRIX, Pauses, Stalls, scripted
 
-__all__ = ["cells", "configurations", "indexed", "merger_inputs", "operations", "pauses", "windows", "with_tables"]
-
 
 def pauses() -> st.SearchStrategy[Pauses]:
     """Pauses for a while, then none."""

@@ -17,9 +17,6 @@ from splitjoin.lang.windows import WindowSpec
 from .predicates import conditions
 from .terms import Condition
 
-__all__ = ["COLUMN_TYPES", "TIME_TYPES", "RandomWindows", "Scenario", "arrays", "orders", "predicates", "scenario",
-           "schemas", "tables", "values", "windows"]
-
 #: Every kind of column that conditions can use.
 COLUMN_TYPES: tuple[pa.DataType, ...] = (
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.string(),

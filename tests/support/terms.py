@@ -14,9 +14,6 @@ from typing import Literal
 import pyarrow as pa
 from hypothesis import strategies as st
 
-__all__ = ["NUMBERS", "Condition", "Kind", "Term", "arith", "as_float", "column", "compare", "factors", "intervals",
-           "literals", "number"]
-
 Kind = Literal["exact", "wide", "float32", "float64", "date", "timestamp", "timestamptz", "duration", "bool", "string",
                "binary"]
 PER_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import splitjoin
 from splitjoin import fixed, signed, unsigned
 
-__all__ = ["EXAMPLES", "BestVolume", "Checksum", "Extent", "Histogram", "Rises", "Smoothed", "Travelled", "Variance"]
-
 
 @splitjoin.aggregate
 class Variance:

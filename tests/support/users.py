@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["OTHER", "of_another_user"]
-
 #: The id of a user that is neither root nor the one that runs the tests.
 OTHER = 12345
 

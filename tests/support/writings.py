@@ -12,8 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["SHAPES", "Writer", "tables"]
-
 _HOUR, _MINUTES = "INTERVAL '1 HOUR'", "INTERVAL '20 MINUTES'"
 
 

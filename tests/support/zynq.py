@@ -23,8 +23,6 @@ from splitjoin_sim.device import SimDevice
 
 from .packed_items import item_words
 
-__all__ = ["FakeZynq"]
-
 #: Physical address of the buffer: above 4 GiB, and not aligned to it.
 _PHYSICAL = 0x8_7654_3000
 _HALTED, _IDLE = 1, 2

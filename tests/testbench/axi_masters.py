@@ -17,8 +17,6 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
 from .pauses import Pauses, Stalls
 
-__all__ = ["MASTERS", "Access", "LiteMaster"]
-
 _WORD = 4  # bytes
 
 

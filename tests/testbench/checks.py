@@ -9,8 +9,6 @@ from splitjoin.circuit.wire import ItemKind
 
 from .models import Item
 
-__all__ = ["check_answer", "check_combined", "check_merged"]
-
 
 def check_merged(inputs: Sequence[Sequence[Item]], out: Sequence[Item], *, total: bool) -> None:
     """Fail unless ``out`` is a merge of ``inputs``: group by group the same pairs, then one star or END.

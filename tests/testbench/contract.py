@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Contract"]
-
 
 class Contract:
     """Checks one stream port. Independent of simulators: it is given the port's signals before each clock edge."""

@@ -12,9 +12,6 @@ from itertools import product
 from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["CORE_MODELS", "BucketModel", "CoreModel", "HashModel", "IndexModel", "OrderedModel",
-           "cell_of"]
-
 Intervals = Sequence[tuple[int, int]]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from splitjoin_hw.backend.library import Converted, Library
 from splitjoin_hw.gather.combiner import Combiner
 
-__all__ = ["design"]
-
 
 def design(name: str) -> tuple[str, str]:
     """Verilog and top module of a design. Other components' stimuli run in Amaranth's simulator alone (`tests/hw`),

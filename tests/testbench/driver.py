@@ -6,8 +6,6 @@ from splitjoin.circuit.registers import register
 
 from .testbench import Testbench
 
-__all__ = ["Registers"]
-
 
 class Registers:
     """The register bus."""

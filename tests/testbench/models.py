@@ -13,9 +13,6 @@ from splitjoin_hw.layouts import result_layout, window_layout
 
 from .core_kinds import CORE_MODELS
 
-__all__ = ["NO_LIMIT", "Item", "Operation", "RegionModel", "Window", "first_without_room", "holds", "item_of", "pack",
-           "packed_item", "packed_operation", "packed_window"]
-
 #: ROWS without a limit.
 NO_LIMIT = 2**32 - 1
 

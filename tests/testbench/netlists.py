@@ -19,8 +19,6 @@ from splitjoin_boards.join import pins
 from splitjoin_boards.pads import uart_pins
 from splitjoin_sim.emulated import EmulatedTop, Pins
 
-__all__ = ["CELLS", "bitstream_top", "icebox", "mapped_verilog", "netlist_top"]
-
 #: Family → models of cells for which Yosys has no model, or a longer one, such as block RAM: Verilator reads those, as
 #: Yosys would take long for first contents.
 CELLS = {name: Path(__file__).with_name("cells") / f"{name}.v" for name in ("ecp5", "ice40", "gowin", "gatemate")}

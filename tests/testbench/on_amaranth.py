@@ -12,8 +12,6 @@ from amaranth.sim import Simulator
 
 from .testbench import Pins, Testbench
 
-__all__ = ["AmaranthTestbench", "Simulation", "simulate"]
-
 
 class _Port:
     """The signals of one stream, as `Pins`."""

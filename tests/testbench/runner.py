@@ -26,8 +26,6 @@ from splitjoin_sim.tools import Verilator, cxx, find_verilator
 
 from .designs import design
 
-__all__ = ["run_bench"]
-
 _MAIN = "verilator.cpp"  # cocotb's main program for Verilator
 _RUNTIME = (*RUNTIME, "verilated_vpi.cpp")
 _RUNTIME_TRACED = (*_RUNTIME, "verilated_vcd_c.cpp")

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
 
-__all__ = ["every_pair", "sampled"]
-
 
 def every_pair(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Few combinations of ``axes`` (one value of each) in which every two values of two axes occur together.

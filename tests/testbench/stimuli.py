@@ -8,8 +8,6 @@ from splitjoin.circuit.wire import ItemKind
 
 from .models import Item
 
-__all__ = ["random_groups"]
-
 
 def random_groups(rng: random.Random, inputs: int, count: int, *, sliced: bool = False) -> list[list[Item]]:
     """Results that ``inputs`` cores send to a merger: ``count`` groups, many of them empty on some inputs, then END.

@@ -14,8 +14,6 @@ from typing import Protocol
 from .contract import Contract
 from .pauses import Pauses, flowing
 
-__all__ = ["Agent", "Pins", "StreamMonitor", "StreamSink", "StreamSource", "Testbench"]
-
 
 class Agent(Protocol):
     """A part of a bench that drives and samples signals in every cycle."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from .pages import Block, blocks, commands, words
 from .setups import BAND, FEATURES, JOB, JOBS, SPARK, STOP, board, copied, files, loaded
 
-__all__ = ["CHANGES", "COMPILES", "MAKE", "PAGES", "PROGRAMS", "Change", "Command", "Run", "accounted", "run_of"]
-
 
 @dataclass(frozen=True)
 class Run:

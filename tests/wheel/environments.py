@@ -16,8 +16,6 @@ from pathlib import Path
 
 from .pages import ROOT
 
-__all__ = ["CommandError", "Environment", "run", "without_compilers"]
-
 #: Programs that compile, and what they are called by.
 _COMPILERS = re.compile(r"(.*-)?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|cpp|c89|c99|as|ld|tcc)(-[\d.]+)?")
 #: Seconds after which a command that should end is ended.

@@ -7,8 +7,6 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Block", "blocks", "commands", "pages", "words"]
-
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^ *```(?P<info>[^`\n]*)\n(?P<code>.*?)^ *```$(?P<output>\n\n```text\n(?P<prints>.*?)^```$)?",
                     re.DOTALL | re.MULTILINE)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from .pages import ROOT
 
-__all__ = ["BAND", "FEATURES", "JOB", "JOBS", "SPARK", "STOP", "board", "copied", "files", "loaded"]
-
 #: A session of Spark, and rows with timestamps for its DataFrames.
 SPARK = """
 from splitjoin.spark import local_session, stream_join

@@ -34,8 +34,6 @@ from .tools import (
     cached,
 )
 
-__all__ = ["TOOLS", "TOP", "build", "mapped_netlist", "utilization", "write_project"]
-
 #: Name of the top module, and of the files.
 TOP = "top"
 #: Changes when what is cached of a build does.

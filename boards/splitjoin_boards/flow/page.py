@@ -11,8 +11,6 @@ from pathlib import Path
 
 from .report import BuildReport, component
 
-__all__ = ["floorplan_svg", "group", "page", "placement"]
-
 #: Column and row in the name of a bel: ``X12/Y34/SLICEA.LUT0``, ``X12Y34/LUT4``.
 _BEL = re.compile(r"X(\d+)/?Y(\d+)/")
 _CORE = re.compile(r"(?:^|\.)(core\d+)\.(left|right)\b")

@@ -7,8 +7,6 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["BuildReport", "PathStep", "Prediction", "component", "timing"]
-
 #: The part of a mapped cell's name that Yosys appends to the name of a signal: a type of cell, and ports.
 _MAPPED = re.compile(r"_(?=(?:SB|LUT|TRELLIS|CCU|PFUMX|L6MUX|DFF|ALU|MUX2|DP16|SDPX9|SDPB|RAM|MULT|\$)[A-Z0-9_]*)")
 

@@ -15,9 +15,6 @@ from splitjoin.base import cache
 from splitjoin.base.errors import ToolError
 from splitjoin.base.processes import SAFE, python_command
 
-__all__ = ["ECPPACK", "GMPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GATEMATE", "NEXTPNR_GOWIN",
-           "NEXTPNR_ICE40", "YOSYS", "Tool", "cached"]
-
 
 class Tool:
     """A program inside a Python package: ``call`` names the function of ``package`` that takes its arguments, or, with

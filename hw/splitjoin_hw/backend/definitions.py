@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from .rtlil import Assign, Cell, Signal, Statement
 
-__all__ = ["Combined", "Definition", "FlipFlops", "FromInstance", "OperatorResult", "ProcessValue", "Read", "Write",
-           "postorder", "signals_of", "wires_of"]
-
 
 @dataclass
 class OperatorResult:

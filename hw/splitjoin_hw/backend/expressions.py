@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from .rtlil import Chunk
 
-__all__ = ["Expression", "complement", "concatenation", "literal", "operation", "ternary"]
-
 _BINARY = {"$add": "+", "$sub": "-", "$mul": "*", "$and": "&", "$or": "|", "$xor": "^", "$eq": "==", "$ne": "!=",
            "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">=", "$shl": "<<", "$shr": ">>", "$shift": ">>", "$sshr": ">>>",
            "$divfloor": "/", "$modfloor": "%"}

@@ -16,8 +16,6 @@ from .names import Names, stem
 from .rtlil import read_rtlil
 from .writer import WIDTH, Written, write_module
 
-__all__ = ["Converted", "Library"]
-
 #: The place of a module's name in a text, with the module's number.
 _MARK = re.compile("\x01(\\d+)\x02")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Names", "is_anonymous", "is_keyword", "is_plain", "stem"]
-
 # Words of IEEE 1364-2005 and IEEE 1800-2017 that a circuit's source might use as names, reserved in one of them.
 _KEYWORDS = frozenset(re.findall(r"\w+", """
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind bins

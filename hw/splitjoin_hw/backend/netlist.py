@@ -20,8 +20,6 @@ from .names import is_anonymous, is_plain, stem
 from .rtlil import Assign, Cell, Chunk, RtlilModule, Signal, Statement, Switch, SwitchCase, merged, sliced, width_of
 from .simplify import Simplifier
 
-__all__ = ["Netlist"]
-
 _EXTENDED = ("$add", "$sub", "$mul", "$and", "$or", "$xor", "$not", "$neg")
 _COMPARED = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
 _REDUCED = ("$reduce_and", "$reduce_or", "$reduce_xor", "$reduce_bool")

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from .expressions import Expression, complement, concatenation, ternary
 from .rtlil import Assign, Signal, Statement, Switch, SwitchCase, sliced, width_of
 
-__all__ = ["chosen", "clocked", "reset_of"]
-
 _Reader = Callable[[Signal], Expression]
 #: Characters of an expression that may stand at several places.
 _SHORT = 24

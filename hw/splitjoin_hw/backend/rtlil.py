@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Assign", "Cell", "Chunk", "Memory", "RtlilModule", "Signal", "Statement", "Switch", "SwitchCase", "Wire",
-           "constant", "merged", "read_rtlil", "sliced", "width_of"]
-
 _TOKEN = re.compile(r'\\\S+|\$\S+|\d+\'[01xzm-]+|"(?:[^"\\]|\\.)*"|[\[\]{}:,]|-?\d+|\w+')
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from .definitions import Combined, Definition, FlipFlops, OperatorResult, ProcessValue, Read, postorder, wires_of
 from .rtlil import Assign, Chunk, Signal, Statement, Switch, SwitchCase, constant, merged, sliced, width_of
 
-__all__ = ["Simplifier"]
-
 _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
     "$eq": int.__eq__, "$ne": int.__ne__, "$lt": int.__lt__, "$le": int.__le__, "$gt": int.__gt__, "$ge": int.__ge__}
 _COMPUTED: Mapping[str, Callable[[int, int], int]] = {

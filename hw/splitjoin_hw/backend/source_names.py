@@ -19,8 +19,6 @@ from amaranth import tracer
 from splitjoin.base.errors import ToolError
 from splitjoin.base.threads import GlobalLock
 
-__all__ = ["source_names"]
-
 #: The line and the byte in which a call ends, which is in no other call.
 _End = tuple[int, int]
 _lock = GlobalLock()

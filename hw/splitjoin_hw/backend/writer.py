@@ -24,8 +24,6 @@ from .netlist import Netlist
 from .processes import chosen, clocked, reset_of
 from .rtlil import Assign, Cell, Chunk, Memory, RtlilModule, Signal, Statement, sliced, width_of
 
-__all__ = ["WIDTH", "Written", "write_module"]
-
 #: Columns of the text.
 WIDTH = 116
 #: Characters of an expression above which it gets a wire of its own.

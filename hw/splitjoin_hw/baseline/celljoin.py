@@ -15,8 +15,6 @@ from ..splitjoin import SplitJoin
 from .ends import CoreMessage, Ends
 from .segment import SegmentRegion
 
-__all__ = ["CellJoin"]
-
 
 class CellJoin(SplitJoin):
     """k regions of each stream, each with a segment of the window: core 0 has the oldest tuples (Gedik, Bordawekar and

@@ -18,8 +18,6 @@ from ..network.queue import Queue
 from ..parts import Submodules
 from ..splitjoin import SplitJoin
 
-__all__ = ["Chain", "DistributionChain", "GatherChain"]
-
 
 class DistributionChain(wiring.Component):
     """Hands every record from core to core: a cycle for each, with a queue at each core, as at a tree's leaves."""

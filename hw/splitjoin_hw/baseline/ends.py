@@ -14,8 +14,6 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 from ..layouts import STREAM_R, input_layout, settings_layout, struct
 from ..tech.ram import Ram
 
-__all__ = ["CoreMessage", "Ends", "message_layout"]
-
 
 class CoreMessage(IntEnum):
     """The kind of a message from core to core."""

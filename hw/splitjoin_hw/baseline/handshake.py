@@ -22,8 +22,6 @@ from ..top import Top
 from .ends import CoreMessage, Ends, message_layout
 from .segment import SegmentRegion
 
-__all__ = ["Handshake", "HandshakeCore", "Link", "bounds_of", "message_ports"]
-
 #: Messages that wait between two cores, of each way.
 _LINKED = 4
 

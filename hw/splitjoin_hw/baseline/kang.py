@@ -13,8 +13,6 @@ from ..layouts import STREAM_R, STREAM_S, result_layout, window_layout
 from ..link.registers import RegisterBlock
 from ..top import Top
 
-__all__ = ["Kang"]
-
 
 class _KeepingStorage(Storage):
     """Shows a probe the window as the last tuple of its own stream left it: with the tuples that are too old since."""

@@ -18,8 +18,6 @@ from .ends import CoreMessage, message_layout
 from .handshake import Handshake, bounds_of, message_ports
 from .segment import SegmentRegion
 
-__all__ = ["LowLatencyCore", "LowLatencyHandshake"]
-
 #: Tuples of S on the way to the next core that a core can hold, more than a link has places; probes that can wait in
 #: front of a scan, while their tuples go on.
 _IN_FLIGHT, _WAITING = 16, 8

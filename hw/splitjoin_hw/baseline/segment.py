@@ -20,8 +20,6 @@ from ..layouts import result_layout, struct, window_layout
 from ..network.queue import Queue
 from ..tech.ram import Ram
 
-__all__ = ["Segment", "SegmentRegion", "probe_layout", "segment_ports"]
-
 
 def probe_layout(config: Configuration, side: str) -> data.StructLayout:
     """A probe of the tuples of stream ``side``; ``flush``: none, but the end of the input."""

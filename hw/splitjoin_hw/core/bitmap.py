@@ -13,8 +13,6 @@ from ..network.queue import Queue
 from ..tech.ram import Ram
 from .emitter import Emitter
 
-__all__ = ["BitmapEmitter"]
-
 
 class BitmapEmitter(Emitter):
     """An `Emitter` for batches of one probe and reads of one tuple, whose hits come in any order.

@@ -15,8 +15,6 @@ from amaranth.lib import data
 from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["BucketReach", "Buckets", "CellBuckets", "HashBuckets", "cells_layout", "lowest_due"]
-
 
 @dataclass(frozen=True)
 class BucketReach:

@@ -13,8 +13,6 @@ from ..layouts import input_layout, settings_layout, window_layout
 from ..network.distributor import Distributor
 from .region import Region, match_count, memory_port, region_layout
 
-__all__ = ["Core"]
-
 
 class Core(wiring.Component):
     """Delivers every record to both regions: the left one stores S and probes with R, the right one the reverse.

@@ -20,8 +20,6 @@ from ..network.skid_buffer import SkidBuffer
 from .interfaces import OutcomeSignature
 from .layouts import batch_layout
 
-__all__ = ["Emitter", "at_most_one", "times"]
-
 
 class Emitter(wiring.Component):
     """Turns the hits of a batch, probe by probe and oldest tuple first, into results, with stars between them.

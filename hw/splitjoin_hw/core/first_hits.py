@@ -16,8 +16,6 @@ from .interfaces import OutcomeSignature
 from .layouts import found_layout
 from .states import lane_rows
 
-__all__ = ["FirstHits"]
-
 
 class FirstHits(wiring.Component):
     """Removes from the outcomes of reads all hits of a stored tuple but its first one: of the earliest probe.

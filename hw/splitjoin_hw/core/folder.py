@@ -17,8 +17,6 @@ from ..layouts import struct
 from .emitter import times
 from .states import StateOutput, merge_tree
 
-__all__ = ["FoldingEmitter"]
-
 
 class FoldingEmitter(StateOutput):
     """Folds the hits of a pass while it is under way, and gives the state of each of its probes, in their order.

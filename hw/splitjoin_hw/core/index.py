@@ -13,8 +13,6 @@ from ..tech.ram import Ram
 from .buckets import Buckets, cells_layout
 from .interfaces import LookupSignature
 
-__all__ = ["Index"]
-
 
 class Index(wiring.Component):
     """Keeps for each bucket the position of its youngest tuple, and for each tuple the distance to the next older one.

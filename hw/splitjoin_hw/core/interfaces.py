@@ -18,9 +18,6 @@ from splitjoin.circuit.wire import Configuration
 from ..layouts import struct
 from .layouts import batch_layout, found_layout, task_layout
 
-__all__ = ["LookupSignature", "OutcomeSignature", "ProcessingSignature", "RingSignature", "interface",
-           "value_ports"]
-
 
 class RingSignature(wiring.Signature):
     """The ring of stream ``side``, as the processing side sees it: read ports, and the positions still to be read.

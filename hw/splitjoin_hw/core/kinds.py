@@ -27,9 +27,6 @@ from .sorter import SortingEmitter
 from .stack import StackEmitter
 from .storage import Storage
 
-__all__ = ["CORE_COMPONENTS", "CoreComponents", "IndexComponents", "MemoryComponents", "OrderedComponents",
-           "ScanComponents", "components"]
-
 
 class CoreComponents(ABC):
     """The components that a region of a core kind has beside its storage.

@@ -11,8 +11,6 @@ from splitjoin.lang.schema import other_side
 
 from ..layouts import struct
 
-__all__ = ["batch_layout", "found_layout", "task_layout"]
-
 
 def task_layout(config: Configuration, side: str) -> data.StructLayout:
     """A task: a probe and its window, from storage side to processing side of the region that stores ``side``.

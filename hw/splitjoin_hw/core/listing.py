@@ -12,8 +12,6 @@ from ..network.queue import Queue
 from ..tech.ram import Ram
 from .emitter import Emitter
 
-__all__ = ["ListEmitter", "Listing"]
-
 
 class Listing:
     """The end of the list at which the outcomes of a scan arrive: the reads with hits, and the last of each pass.

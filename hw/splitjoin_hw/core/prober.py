@@ -20,8 +20,6 @@ from .buckets import Buckets, lowest_due
 from .interfaces import LookupSignature, ProcessingSignature
 from .layouts import batch_layout
 
-__all__ = ["Prober"]
-
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
 #: Cycles from a look-up to its result, among them one for the offset in the window and one to compare ages.

@@ -15,8 +15,6 @@ from ..network.queue import Queue
 from ..tech.ram import Ram
 from .interfaces import LookupSignature, ProcessingSignature
 
-__all__ = ["RangeProber"]
-
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
 #: Heads of chains that wait to be followed, and as many of them as may still come after no more are looked up.

@@ -25,8 +25,6 @@ from .kinds import components
 from .storage import Storage
 from .stored_states import StoredStates
 
-__all__ = ["RecordQueue", "Region", "RegionCounters", "folds", "match_count", "memory_port", "region_layout"]
-
 
 class RegionCounters(wiring.Component):
     """Implements `splitjoin.circuit.registers.REGION_COUNTERS`.

@@ -18,8 +18,6 @@ from ..tech.ram import Ram
 from .interfaces import ProcessingSignature
 from .layouts import task_layout
 
-__all__ = ["Scanner"]
-
 #: Cycles from issuing a read to its keys.
 _READ_LATENCY = Ram.latency
 

@@ -20,8 +20,6 @@ from ..tech.ram import Ram
 from .emitter import Emitter, at_most_one
 from .listing import Listing
 
-__all__ = ["Places", "SortingEmitter"]
-
 
 class Places(wiring.Component):
     """A place of `splitjoin.circuit.geometry.sort_quota` rows for each probe of two batches.

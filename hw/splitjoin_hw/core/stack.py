@@ -12,8 +12,6 @@ from ..network.queue import Queue
 from ..tech.ram import Ram
 from .emitter import Emitter
 
-__all__ = ["StackEmitter"]
-
 
 class StackEmitter(Emitter):
     """An `Emitter` for batches of one probe and reads of one tuple: it emits the hits of a pass in reverse order.

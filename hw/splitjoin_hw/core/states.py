@@ -19,8 +19,6 @@ from ..tech.ram import Ram
 from .interfaces import OutcomeSignature
 from .layouts import batch_layout
 
-__all__ = ["StateOutput", "lane_rows", "merge_tree", "newest"]
-
 
 class StateOutput(wiring.Component):
     """The base of both output sides that give states in place of results, and need no list.

@@ -16,8 +16,6 @@ from ..tech.ram import Ram
 from .interfaces import RingSignature, value_ports
 from .layouts import task_layout
 
-__all__ = ["Storage"]
-
 
 class Storage(wiring.Component):
     """Applies operations in arrival order (SplitJoin, section 4, Algorithms 2 and 4).

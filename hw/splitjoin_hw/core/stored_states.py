@@ -21,8 +21,6 @@ from ..tech.ram import Ram
 from . import states
 from .states import StateOutput, lane_rows, merge_tree
 
-__all__ = ["StoredStates"]
-
 #: States that wait at the output, in LUT RAM.
 _WAITING = 16
 #: Cycles from the operation that expires a tuple to its read: an earlier probe has claimed the tuple by then.

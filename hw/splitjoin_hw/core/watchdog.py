@@ -10,8 +10,6 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import input_layout, result_layout
 
-__all__ = ["Watchdog"]
-
 
 class Watchdog(wiring.Component):
     """Stands between a core and the trees, and passes on what both sides send, until the core stands still.

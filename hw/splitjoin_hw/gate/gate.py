@@ -16,8 +16,6 @@ from ..parts import Submodules
 from .merger import ReadyMerger
 from .source import SourceInput
 
-__all__ = ["ScaleGate"]
-
 _COUNT = 32
 
 

@@ -12,8 +12,6 @@ from ..layouts import input_layout
 from ..top import Top, padded, top_ports
 from .gate import ScaleGate
 
-__all__ = ["GatedTop", "gated_ports"]
-
 
 def gated_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of `GatedTop`."""

@@ -11,8 +11,6 @@ from splitjoin.circuit.wire import Configuration, Op
 from ..layouts import input_layout
 from ..network.skid_buffer import SkidBuffer
 
-__all__ = ["ReadyMerger"]
-
 
 class ReadyMerger(wiring.Component):
     """Passes on a record when none that precedes it can still arrive (semantics, section 1; ScaleJoin, Definition 2).

@@ -11,8 +11,6 @@ from splitjoin.circuit.wire import Configuration, Op
 from ..layouts import input_layout
 from ..network.skid_buffer import SkidBuffer
 
-__all__ = ["SourceInput"]
-
 
 class SourceInput(wiring.Component):
     """Passes on a source's tuples and heartbeats, and absorbs its FLUSH, which closes the source.

@@ -11,8 +11,6 @@ from splitjoin.circuit.wire import ItemKind, item_record
 from ..layouts import STREAM_R, STREAM_S, result_layout, struct
 from .lookahead import LookaheadFifo, offer_of
 
-__all__ = ["Combiner"]
-
 
 class Combiner(wiring.Component):
     """Joins the R-probe (left) and S-probe (right) results.

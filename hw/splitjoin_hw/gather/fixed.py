@@ -12,8 +12,6 @@ from amaranth.utils import bits_for
 from .lookahead import fed_queues
 from .merger import merger_ports
 
-__all__ = ["FixedMerger"]
-
 
 class FixedMerger(wiring.Component):
     """Passes on the results of input 0 up to its star, then those of input 1, and so on, and then one star (SplitJoin,

@@ -10,8 +10,6 @@ from splitjoin.circuit.wire import ROW_BITS, ItemKind
 
 from ..layouts import result_layout
 
-__all__ = ["OFFER", "LookaheadFifo", "fed_queues", "offer_of"]
-
 #: Depth of the FIFO: at full rate one result is offered and the next one compared; ``i.ready`` is a register.
 _DEPTH = 4
 #: The kind of result that a stream offers: a pair, or a barrier, which is a star between slices, another star or an

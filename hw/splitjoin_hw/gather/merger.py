@@ -15,8 +15,6 @@ from splitjoin.circuit.wire import ROW_BITS
 from ..layouts import result_layout
 from .lookahead import OFFER, fed_queues
 
-__all__ = ["ComparisonSelect", "Merger", "merger_ports"]
-
 
 class ComparisonSelect(wiring.Component):
     """Selects one of two comparisons with two gates, in a module of their own whose boundary `boards.flow` keeps.

@@ -17,8 +17,6 @@ from ..hls.state import initial_state
 from ..layouts import STREAM_R, STREAM_S, folded_layout, result_layout, struct, window_layout
 from ..tech.ram import Ram
 
-__all__ = ["OrderedFolder", "operation_layout"]
-
 
 def operation_layout(config: Configuration) -> data.StructLayout:
     """An operation as the unit needs it: its kind, its stream, its time, and the values of a tuple of S."""

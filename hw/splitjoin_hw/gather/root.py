@@ -13,8 +13,6 @@ from ..layouts import STREAM_R, STREAM_S, result_layout, struct
 from ..parts import Submodules
 from .rows import RowQueue, row_layout
 
-__all__ = ["Root", "RowCombiner", "record_layout"]
-
 
 def record_layout(width: int) -> data.ArrayLayout:
     """The items that leave the circuit in one cycle, the first one lowest: `item_record` for each."""

@@ -12,8 +12,6 @@ from splitjoin.circuit.wire import NO_ITEM, ItemKind
 from ..layouts import result_layout
 from ..network.block_fifo import BlockFifo
 
-__all__ = ["RowQueue", "row_layout"]
-
 
 def row_layout(width: int) -> data.StructLayout:
     """A row of up to ``width`` results of one stream, the first ones at the lowest places.

@@ -17,8 +17,6 @@ from ..network.block_fifo import BlockFifo
 from ..parts import Submodules
 from .turns import TurnTree
 
-__all__ = ["StateMerger", "StateTree", "state_items"]
-
 
 class StateMerger(wiring.Component):
     """Merges the states that two inputs have for the same probe; a state in two cycles.

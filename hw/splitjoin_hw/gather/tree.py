@@ -17,8 +17,6 @@ from ..parts import Submodules
 from .fixed import FixedMerger
 from .merger import Merger
 
-__all__ = ["GatherTree", "add_merger"]
-
 
 def add_merger(m: Module, parts: Submodules, name: str, inputs: int, bits: int, has_offer_input: bool, *,
                fixed: bool = False, isolates: bool = False) -> Any:

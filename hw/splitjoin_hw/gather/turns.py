@@ -12,8 +12,6 @@ from splitjoin.circuit.wire import Configuration
 from ..layouts import folded_layout
 from ..parts import Submodules
 
-__all__ = ["TurnMerger", "TurnTree"]
-
 
 class TurnMerger(wiring.Component):
     """Takes states from two inputs in turn, as many from each in a row as cores lie behind it; a state in two cycles.

@@ -16,8 +16,6 @@ from ..parts import Submodules
 from .merger import Merger
 from .tree import GatherTree
 
-__all__ = ["WaySplitter", "WayTree"]
-
 
 class WaySplitter(wiring.Component):
     """Deals a stream of results out to two ways, each with a queue of `RESULT_QUEUE` in block RAM.

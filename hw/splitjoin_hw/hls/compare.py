@@ -10,8 +10,6 @@ from ..tech.equality import equality_of
 from ..tech.order import order_of
 from .delays import registered
 
-__all__ = ["Comparison", "WidthTest"]
-
 
 class Comparison:
     """Pipelined comparator of keys of ``width`` bits with bounds: ``chain`` bits per cycle, the lowest first.

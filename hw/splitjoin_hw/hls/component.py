@@ -21,8 +21,6 @@ from ..backend.library import Converted, Library
 from ..backend.source_names import source_names
 from .graph import Datapath
 
-__all__ = ["KernelComponent", "kernel_verilog"]
-
 
 class KernelComponent(wiring.Component):
     """The circuit of a typed function, or of a kernel with a state. All ports are in clock domain ``sync``.

@@ -6,8 +6,6 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Shape, Signal, Value
 
-__all__ = ["Delays", "delay_line", "registered"]
-
 
 class Delays:
     """A delay line of ``value``; its registers are made when they are first asked for."""

@@ -10,8 +10,6 @@ from splitjoin.hls.graph import Graph, Node
 from splitjoin.hls.pipeline import ScheduledGraph
 from splitjoin.lang.fold import Width
 
-__all__ = ["Datapath", "combinational", "outside_width", "pipelined"]
-
 
 def combinational(m: Module, name: str, graph: Graph, column: Callable[[Node], Value]) -> list[Value]:
     """The outputs of ``graph``, without registers; ``column`` gives the value of an input."""

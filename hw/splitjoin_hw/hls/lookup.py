@@ -13,8 +13,6 @@ from splitjoin.circuit.geometry import DIGIT
 from .delays import Delays, registered
 from .table import TableTest
 
-__all__ = ["Lookup"]
-
 
 class Lookup:
     """The tables of a region's probes, in each lane one for each of `TableTest.digits` of each test; LUT RAM.

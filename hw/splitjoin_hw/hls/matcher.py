@@ -28,8 +28,6 @@ from .lookup import Lookup
 from .sums import sum_test
 from .table import TableTest
 
-__all__ = ["Matcher"]
-
 
 class Matcher(wiring.Component):
     """Compares each of ``lanes`` stored tuples with each of ``probes`` probes, whose bounds it holds.

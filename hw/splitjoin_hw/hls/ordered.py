@@ -20,8 +20,6 @@ from ..tech.ram import Ram
 from .graph import Datapath, outside_width
 from .state import delayed
 
-__all__ = ["PartnerPipeline"]
-
 #: Cycles from a partner to the first cycle of its operations: its values are read from a memory, and registered.
 _AHEAD = Ram.latency + 1
 

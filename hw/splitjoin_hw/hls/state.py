@@ -16,8 +16,6 @@ from ..layouts import struct
 from .delays import Delays
 from .graph import combinational, outside_width, pipelined
 
-__all__ = ["delayed", "initial_state", "lift", "lift_cycles", "masked", "merged"]
-
 
 def initial_state(config: Configuration) -> int:
     """The bits of the state before the first partner."""

@@ -10,8 +10,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from splitjoin.circuit.wire import Axis, Sum
 from splitjoin.hls.delays import FACTOR
 
-__all__ = ["sum_test"]
-
 #: Bits of which the differing ones are counted before the first register; `_count` takes as many.
 _COUNTED = 8
 

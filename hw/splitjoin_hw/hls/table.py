@@ -12,8 +12,6 @@ from splitjoin.circuit.geometry import DIGIT, LOOKED_UP
 from .compare import WidthTest
 from .delays import registered
 
-__all__ = ["Digit", "TableTest"]
-
 
 @dataclass(frozen=True)
 class Digit:

@@ -18,8 +18,6 @@ from ..top import padded
 from .axil import AxiLiteSlave, axil_ports
 from .registers import bus_ports
 
-__all__ = ["AxiJoin", "Packetizer", "axi_ports"]
-
 
 class Packetizer(wiring.Component):
     """Marks the last item of each packet.

@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.axi import ADDRESS_BITS, CONTROL_WORD, MEMORY_ADDRESS_BITS, MEMORY_WORD, OKAY, SLVERR
 from splitjoin.circuit.registers import REGISTERS
 
-__all__ = ["AxiLiteSlave", "axil_ports"]
-
 #: Cycles from an address on the register bus to its word, and one in which the slave registers it.
 _READ_CYCLES = 4
 

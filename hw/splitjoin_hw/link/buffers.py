@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.link.frames import CRC_BYTES
 
-__all__ = ["RecordRing", "ReplySlots"]
-
 
 class RecordRing(wiring.Component):
     """A ring of ``ring`` bytes, a power of two: the bytes of a frame become records of ``record_bytes`` bytes at ``o``.

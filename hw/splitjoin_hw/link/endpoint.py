@@ -26,8 +26,6 @@ from .framing import Deframer, Framer
 from .packing import ItemPacker
 from .sequencer import Sequencer
 
-__all__ = ["LinkEndpoint"]
-
 #: Cycles that a read of a register takes, and that the join is reset.
 _WAIT = 8
 

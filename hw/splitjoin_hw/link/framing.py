@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.link.frames import CRC_BYTES, CRC_POLYNOMIAL, CRC_RESIDUE, END, ESC, ESC_END, ESC_ESC
 
-__all__ = ["Deframer", "Framer"]
-
 
 def _crc(crc: Value, bit: Value) -> Value:
     """The CRC's register after one more bit."""

@@ -16,8 +16,6 @@ from .packing import ItemPacker, RecordUnpacker
 from .registers import bus_ports
 from .uart import UartReceiver, UartTransmitter, bit_step
 
-__all__ = ["LinkedJoin"]
-
 
 class LinkedJoin(wiring.Component):
     """The join of ``config`` behind the link on the pins ``rx`` and ``tx`` of a UART.

@@ -11,8 +11,6 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind, Record
 from splitjoin.link.items import row_id_bytes
 
-__all__ = ["ItemPacker", "RecordUnpacker"]
-
 
 class ItemPacker(wiring.Component):
     """Makes bytes of items: ``i`` are items of ``record``, in whole bytes, ``o`` their bytes.

@@ -14,8 +14,6 @@ from splitjoin.circuit.wire import Configuration, OrderMode
 
 from ..layouts import settings_layout
 
-__all__ = ["Counter", "RegisterBlock", "bus_ports"]
-
 #: Bits of each half.
 _HALF = 32
 

@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.link.frames import NUMBERED, RequestKind
 
-__all__ = ["Sequencer"]
-
 
 class Sequencer(wiring.Component):
     """Decides which requests are taken, and which reply is sent next.

@@ -7,8 +7,6 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["UartReceiver", "UartTransmitter", "bit_step"]
-
 #: Bits of the accumulator whose carry marks a bit: the rate is exact to 2^-17 of the clock.
 _BITS = 16
 

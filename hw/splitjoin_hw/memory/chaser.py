@@ -25,8 +25,6 @@ from ..network.queue import Queue
 from .port import MemorySignature
 from .repetition import Repetition
 
-__all__ = ["Chaser"]
-
 
 class Cause(IntEnum):
     """The reason why a context takes its next step."""

@@ -11,8 +11,6 @@ from splitjoin.circuit.wire import Configuration
 
 from .port import MasterSignature
 
-__all__ = ["Isolation"]
-
 
 class Isolation(wiring.Component):
     """Keeps the rules of AXI4 at the master ``o`` while the join behind ``i`` is reset by itself.

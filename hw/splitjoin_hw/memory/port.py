@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.memory import address_bits, id_bits, line_bits
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["AxiMaster", "MasterSignature", "MemorySignature", "RoundRobin"]
-
 
 class MemorySignature(wiring.Signature):
     """The port of a region to memory, in lines; the numbers of requests come back with their answers, in any order.

@@ -10,8 +10,6 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from splitjoin.circuit import geometry
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["Repetition"]
-
 
 class Mode(IntEnum):
     """The purpose of the oldest context's pass."""

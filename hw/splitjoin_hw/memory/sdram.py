@@ -18,9 +18,6 @@ from splitjoin.circuit.wire import Configuration
 from ..network.queue import Queue
 from .port import MasterSignature
 
-__all__ = ["CAS_LATENCY", "Command", "PinSignature", "Sdram", "SdramController", "SdramCycles",
-           "board_controller", "mode_of"]
-
 #: Cycles from a read to its first word.
 CAS_LATENCY = 2
 #: Cycles behind the load of the mode register.

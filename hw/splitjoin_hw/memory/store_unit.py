@@ -16,8 +16,6 @@ from ..layouts import struct
 from ..network.queue import Queue
 from .port import MemorySignature
 
-__all__ = ["StoreUnit"]
-
 
 class StoreUnit(wiring.Component):
     """Stores the tuples of stream ``side`` in memory, K at once: it reads the head of a tuple's bucket, writes the

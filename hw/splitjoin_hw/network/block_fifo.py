@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 from ..tech.ram import Ram
 from .queue import Queue
 
-__all__ = ["BlockFifo", "HalfRateFifo"]
-
 
 class _Fifo(wiring.Component):
     """The arguments and ports of both FIFOs."""

@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from .skid_buffer import SkidBuffer
 
-__all__ = ["Distributor"]
-
 
 class Distributor(wiring.Component):
     """Broadcasts a stream to ``children`` streams with back-pressure (SplitJoin, section 4, Algorithm 1).

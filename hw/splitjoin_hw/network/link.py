@@ -15,8 +15,6 @@ from splitjoin.circuit.geometry import credit_fifo_depth, in_flight
 
 from .queue import Queue
 
-__all__ = ["BroadcastRegister", "CreditFifo", "LinkSignature"]
-
 
 class LinkSignature(wiring.Signature):
     """A link. ``valid``: ``payload`` is an item of ``shape``, which must be accepted. ``credit``: items may be sent.

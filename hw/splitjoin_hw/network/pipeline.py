@@ -12,8 +12,6 @@ from splitjoin.circuit.geometry import REGISTER_FANOUT, split
 
 from ..parts import Submodules
 
-__all__ = ["PipelineRegister", "pipelined", "register_tree"]
-
 
 class PipelineRegister(wiring.Component):
     """Pipeline register of ``bits`` bits without reset: ``o`` is ``i`` a cycle ago.

@@ -6,8 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Queue"]
-
 
 class Queue(wiring.Component):
     """A FIFO of ``depth`` items; ``level`` is its occupancy.

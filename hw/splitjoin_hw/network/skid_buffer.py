@@ -6,8 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["SkidBuffer"]
-
 #: Payload bits per select register. A single select register would drive all bits of a wide payload.
 _SHARE = 64
 

@@ -11,8 +11,6 @@ from splitjoin.circuit.geometry import levels, split
 from ..parts import Submodules
 from .link import BroadcastRegister, CreditFifo, LinkSignature
 
-__all__ = ["DistributionTree"]
-
 
 class DistributionTree(wiring.Component):
     """A tree of `BroadcastRegister` nodes with at most ``fanout`` children each, and a `CreditFifo` at each of

@@ -14,8 +14,6 @@ from ..layouts import STREAM_S, input_layout, struct, taken
 from ..tech.ram import Ram
 from .registers import COUNT_BITS, settings_layout
 
-__all__ = ["SmallJoin"]
-
 
 class SmallJoin(wiring.Component):
     """Joins two streams as the golden model does: one tuple after the other, each against the other stream's window.

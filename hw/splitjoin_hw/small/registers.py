@@ -12,8 +12,6 @@ from splitjoin.circuit.wire import WORD_BITS, Configuration
 
 from ..link.registers import bus_ports
 
-__all__ = ["COUNT_BITS", "SmallRegisters", "settings_layout"]
-
 #: Width of the tuple counters.
 COUNT_BITS = WORD_BITS
 

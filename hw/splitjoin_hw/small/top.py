@@ -8,8 +8,6 @@ from ..top import Top
 from .join import SmallJoin
 from .registers import SmallRegisters
 
-__all__ = ["SmallTop"]
-
 
 class SmallTop(Top):
     """A `SmallJoin` and its registers."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from amaranth.hdl import Const, Instance, Module, Signal, Value
 
-__all__ = ["Half", "carry_chain"]
-
 #: The INIT of half a cell, and its inputs A, B, C, D. It propagates the carry if its LUT4 of them is 1, and else
 #: replaces it by the LUT2 of A and B that is the first four bits of the same INIT.
 Half = tuple[int, tuple[Value, Value, Value, Value]]

@@ -8,8 +8,6 @@ from amaranth.hdl import Cat, Const, Module, Value
 
 from .ccu2c import Half, carry_chain
 
-__all__ = ["CarryEquality", "Equality", "GenericEquality", "equality_of"]
-
 # Halves of a CCU2C, as in `.carry`. One of two bits is on C and D, complemented in the bound: for C = D the bits are
 # unequal. So the LUT2, which is the LUT4 for C and D both 0, is 0, and the LUT4 is 1 if A = B and C != D.
 _START, _PAIR, _OUT = 0x0009, 0x0990, 0x0000

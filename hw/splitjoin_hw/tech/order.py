@@ -9,8 +9,6 @@ from amaranth.hdl import Cat, Const, Instance, Module, Signal, Value
 
 from .ccu2c import Half, carry_chain
 
-__all__ = ["Carry8Order", "CarryOrder", "GenericOrder", "OrderComparator", "order_of"]
-
 # A half of a CCU2C propagates the carry if its LUT4 of A, B, C, D is 1, and else replaces it by the LUT2 of A and B
 # that is the first four bits of the same INIT. A chain from the least significant bits up computes key > bound, or
 # key >= bound, depending on the carry that its first half outputs for equality. The carry that a half outputs for

@@ -12,8 +12,6 @@ from splitjoin.circuit.geometry import MEMORY_LATENCY
 
 from .target import family
 
-__all__ = ["Ram"]
-
 #: Rows of an ECP5 block RAM → bits per row.
 _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
 #: Largest number of rows for which LUT RAM is smaller than block RAM.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FAMILIES", "Target", "family"]
-
 #: ``generic``: plain operators and memories, for simulation and for every family without components of its own.
 FAMILIES = ("generic", "ecp5", "ultrascale")
 

@@ -29,11 +29,6 @@ from .trust import Untrusted, change_of, check_folder, is_private
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = [
-    "KERNELS", "REFUSED", "NoCache", "cache_folder", "cache_limit", "cache_problem", "cached", "find", "locked",
-    "making", "place", "publish", "trim", "try_lock",
-]
-
 #: Bytes that the cache may hold if $SPLITJOIN_CACHE_LIMIT does not say otherwise: some thousand kernels, or some
 #: hundred simulated circuits.
 _LIMIT = 4 << 30

@@ -16,9 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-__all__ = ["PART", "Disk", "NotDurable", "created", "make_folder", "publish", "remove", "rename", "replacing",
-           "sync_folder", "using"]
-
 #: How the names of half-written files begin.
 PART = ".splitjoin-"
 #: What a system says that cannot sync folders.

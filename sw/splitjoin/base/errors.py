@@ -10,10 +10,6 @@ from contextlib import contextmanager
 
 from .safe_text import safe
 
-__all__ = ["BackPressure", "CapacityError", "DeviceError", "DeviceLost", "InputError", "OrderError", "PredicateError",
-           "SchemaError", "SnapshotError", "SplitJoinError", "StatementError", "ToolError", "UnsupportedError",
-           "WindowError", "WindowOverflow", "check", "first_line", "needing", "plural"]
-
 
 class SplitJoinError(Exception):
     """Base of every error that splitjoin raises on purpose.

@@ -12,8 +12,6 @@ from typing import Any
 
 from .safe_text import printable
 
-__all__ = ["Explanation", "Fact"]
-
 #: Characters of a fact's name in text, filled with spaces.
 _NAME = 12
 #: The figures that are numbers of pairs or rows, drawn as bars: those before the join without a filling.

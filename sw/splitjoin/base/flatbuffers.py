@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["FlatTable", "number_at"]
-
 
 class FlatTable:
     """A table of FlatBuffers at a place of ``data``; its fields by their numbers. Raises struct.error and ValueError

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["INTERRUPTED", "orderly_termination", "quiet_interrupts"]
-
 #: The exit code after Ctrl-C, as shells have it: 128 + SIGINT.
 INTERRUPTED = 130
 

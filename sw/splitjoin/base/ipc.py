@@ -17,9 +17,6 @@ import pyarrow.ipc
 
 from .errors import first_line
 
-__all__ = ["ipc_batches", "ipc_schema", "read_ipc_file", "read_ipc_stream", "translated", "validated",
-           "with_copied_unions"]
-
 #: The first bytes of an Arrow IPC file; a stream begins otherwise.
 _FILE = b"ARROW1"
 #: All that PyArrow raises for damaged bytes, besides `pyarrow.ArrowException` and OSError.

@@ -6,8 +6,6 @@ import json
 import sys
 from typing import Any
 
-__all__ = ["parsed_json"]
-
 
 def parsed_json(text: str) -> Any:
     """The value of JSON ``text``. Raises `ValueError`, with a reason in words, for everything else, also for lists and

@@ -12,9 +12,6 @@ from . import threads
 from .errors import CapacityError
 from .processors import GROUPS, OWN, control_groups
 
-__all__ = ["MATCH_BYTES", "MatchMemory", "available_memory", "check_memory", "check_window", "give_back", "room_for",
-           "size_text", "too_large", "too_many", "used_memory", "window_bytes"]
-
 #: Bytes that are asked for without looking at how many there are.
 _SMALL = 1 << 27
 #: The share of each limit that is not given out, as other processes and what is not counted here take some, and the

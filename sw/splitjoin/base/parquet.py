@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 from .errors import InputError
 from .ipc import validated
 
-__all__ = ["ParquetSource", "parquet_batches"]
-
 #: Bytes of each column that are read from a file at once, batch by batch.
 _READ = 1 << 18
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["SAFE", "python_command", "python_path"]
-
 #: Environment of every process that is started, for Python that it starts in turn. Without it, Python looks for modules
 #: in the current folder first (``-c``, ``-m``), where a download may have put a ``numba.py``.
 SAFE = {"PYTHONSAFEPATH": "1"}

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["GROUPS", "OWN", "control_groups", "processors"]
-
 #: Where Linux shows control groups, and where it tells those of a process: a line ``number:controllers:/path`` for each
 #: hierarchy, of which that of version 2 has number 0 and no controllers.
 GROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")

@@ -7,8 +7,6 @@ import warnings
 from contextlib import nullcontext
 from typing import Any
 
-__all__ = ["progress_bar", "tell"]
-
 #: Seconds of work before which no bar appears.
 _DELAY = 1.0
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["printable", "safe", "without_secrets"]
-
 #: A URI up to its host; a `pathlib.Path` of it has one slash left. A key may have a slash in it, so user information
 #: reaches up to the last @ before a space, a quote, a bracket or a query.
 #: The bounds, and a scheme that begins where no scheme goes on, keep the time proportional to the text.

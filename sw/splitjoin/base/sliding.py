@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["FixedWidthColumn", "SlidingArray", "bitmap_of"]
-
 _MIN_CAPACITY = 1024
 
 #: Gives some values of an array, by number, which are from 0 on.

@@ -7,8 +7,6 @@ from html import escape
 
 from .safe_text import printable
 
-__all__ = ["Drawing", "Point", "themed"]
-
 #: Across from the left, and down from the top, in pixels.
 Point = tuple[float, float]
 _THEMES = "<style>svg{color:#1f2328}@media (prefers-color-scheme:dark){svg{color:#e3e6ea}}</style>"

@@ -14,9 +14,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-__all__ = ["GlobalLock", "System", "bounded_queue", "condition", "event", "lock", "monotonic", "rlock", "semaphore",
-           "simple_queue", "sleep", "thread", "timer", "unix_socket", "using"]
-
 
 class System:
     """The threads, the clock and the sockets of the operating system."""

@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["Untrusted", "change_of", "check_folder", "is_private", "private_bytes", "private_file"]
-
 #: Symbolic links that a path may go through, as in Linux.
 _LINKS = 40
 #: Write permission of the group and of all others.

@@ -13,8 +13,6 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-__all__ = ["CannotCompile", "compile_jar", "scala_of", "sources"]
-
 _JAVA = Path(__file__).parent / "java"
 #: The Java whose class files all of Spark 3.5 to 4.3 load.
 _RELEASE = "17"

@@ -19,8 +19,6 @@ from splitjoin.lang.ir import MIRRORED, Cast, Cmp, CmpOp, Expr, Lit
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import BOOL, EXACT, FLOAT32, FLOAT64, Duration, Float, Int, is_exact
 
-__all__ = ["BITS", "expression", "fits", "keys"]
-
 #: The widths of Spark's integers, by the names of their types.
 BITS: Mapping[str, int] = {"byte": 8, "tinyint": 8, "short": 16, "smallint": 16, "integer": 32, "int": 32, "long": 64,
                            "bigint": 64}

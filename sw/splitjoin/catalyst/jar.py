@@ -13,8 +13,6 @@ from splitjoin.base.errors import ToolError
 
 from .compiler import CannotCompile, compile_jar, scala_of, sources
 
-__all__ = ["spark_jar"]
-
 #: The jars in a wheel, one for each version of Scala.
 _PACKED = Path(__file__).parent / "jars"
 

@@ -20,8 +20,6 @@ from splitjoin.base.errors import InputError
 
 from .condition import BITS
 
-__all__ = ["SideKeys", "matched_pairs"]
-
 Array = npt.NDArray[Any]
 #: Pairs that are compared at once, about.
 _BLOCK = 1 << 20

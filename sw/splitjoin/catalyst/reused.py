@@ -14,8 +14,6 @@ from typing import Any
 
 from splitjoin.base.errors import SplitJoinError
 
-__all__ = ["Reused"]
-
 
 class Reused:
     """``function``, after which what the worker has loaded so far is exempt from the garbage collector."""

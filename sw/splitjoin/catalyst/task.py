@@ -30,8 +30,6 @@ from .condition import Ranges, expression, fits
 from .nested_loop import SideKeys, matched_pairs
 from .reused import Reused
 
-__all__ = ["ExtensionTask", "load"]
-
 Numbers = npt.NDArray[np.int64]
 #: Result rows in a batch that is handed back to Spark.
 _ROWS = 10_000

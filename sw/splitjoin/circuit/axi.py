@@ -10,9 +10,6 @@ from .memory import byte_bits, id_bits, line_bits, lines
 from .registers import REGISTERS
 from .wire import Configuration, Record
 
-__all__ = ["ADDRESS_BITS", "CONTROL_WORD", "IDLE_CYCLES", "MEMORY_ADDRESS_BITS", "MEMORY_WORD", "OKAY", "PACKET_BEATS",
-           "PACKET_BYTES", "RESET_CYCLES", "SLVERR", "AxiShape", "beat_bytes", "described_memory"]
-
 #: Width of AXI4-Lite byte addresses: 64 words.
 ADDRESS_BITS = 8
 #: Word address of the register ``control``: writing 1 to bit 0 resets the join; it reads 0.

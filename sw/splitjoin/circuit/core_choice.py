@@ -15,8 +15,6 @@ from splitjoin.plan.plan import Plan
 from .core_kinds import KINDS
 from .parameters import CircuitParameters
 
-__all__ = ["SCAN", "SMALLEST", "CoreChoice", "choose_core"]
-
 #: Sub-windows with fewer tuples are scanned: following an index costs a dozen cycles a probe, and memory.
 SMALLEST = 256
 

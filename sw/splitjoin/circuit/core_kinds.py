@@ -25,9 +25,6 @@ from splitjoin.plan.relations import FloatBand, FloatOrder, Product, Relation, T
 
 from .index_coders import SAMPLE, IndexCoder, OrderedCells, key_cells, key_values, range_tests
 
-__all__ = ["KINDS", "POLYNOMIALS", "WIDEST", "Bucket", "BucketGrid", "CoreKind", "Fields", "Hash",
-           "IndexKind", "Ordered", "Parameters", "Scan", "Span", "bands", "kind_names", "points", "with_other_keys"]
-
 #: Bit fields of a record: name and width of each.
 Fields = tuple[tuple[str, int], ...]
 #: The parameters of a circuit, or a whole configuration. They are declared with the names of the kinds, so that this

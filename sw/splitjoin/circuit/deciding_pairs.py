@@ -21,8 +21,6 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS
 
-__all__ = ["DecidingPairs", "check_decides", "deciding_pairs"]
-
 #: What of the earlier partners of a tuple of R is folded, in words.
 _FOLDED = {"": "whether there is one", "max": "the newest one", "min": "the oldest one"}
 

@@ -12,8 +12,6 @@ from splitjoin.hls.delays import CELL, CHAIN, FACTOR, GATE, MULTIPLIER, REGISTER
 from .schedule import additions
 from .sums import AxisRelation, SumRelation, axis_value_bits, kept_bits
 
-__all__ = ["StageDelay", "combined_digits", "comparison", "equality", "sum_steps", "tree", "width_digits"]
-
 
 @dataclass(frozen=True)
 class StageDelay:

@@ -52,8 +52,6 @@ from .sources import SourceQueues, Sources
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
 
-__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "other_circuit_remedy"]
-
 
 class DeviceStalled(DeviceError):
     """The circuit made no progress within the cycle limit; the session looks for the reason."""

@@ -23,8 +23,6 @@ from .plan import CircuitPlan, SumTest
 from .sums import AxisRelation, SumRelation
 from .wire import NO_ITEM, WORD_BITS, Configuration, Op, Record
 
-__all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "single_items", "sum_codes", "unpack"]
-
 
 @dataclass(frozen=True)
 class SumCodes:

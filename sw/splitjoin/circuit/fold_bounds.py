@@ -15,8 +15,6 @@ from splitjoin.base.errors import UnsupportedError
 from splitjoin.hls.graph import Graph, Node, width_of
 from splitjoin.lang.fold import Slot
 
-__all__ = ["StateBounds"]
-
 #: A sum: a constant, and factors of slots, each by the side of its state and its name.
 Sum = tuple[int, frozenset[tuple[tuple[str, str], int]]]
 #: Sums of which the least, or the greatest, bounds a value.

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from splitjoin.hls.graph import Graph, Node, width_of
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 
-__all__ = ["NO_MERGE", "FoldPart", "FoldValue", "StateSlot", "added", "count_part", "empty_part", "extreme_part",
-           "scheduled_add", "sum_part"]
-
 
 @dataclass(frozen=True)
 class FoldValue:

@@ -13,8 +13,6 @@ from splitjoin.engines.device import ITEM, PAIR, STAR, Items
 from .encode import Words, unpack
 from .wire import ROW_BITS, Configuration, ItemKind, Record
 
-__all__ = ["FoldedStates", "StateDecoder", "partner_items"]
-
 _WORD = 64
 
 

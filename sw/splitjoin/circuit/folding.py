@@ -46,8 +46,6 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS
 
-__all__ = ["FoldChoice", "StoredValue", "check_folds", "fold_choice", "payload_fields"]
-
 
 @dataclass(frozen=True)
 class StoredValue:

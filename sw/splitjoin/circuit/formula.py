@@ -28,8 +28,6 @@ from splitjoin.plan.keys import FloatKey, PrefixKey, TextKey, Texts, UnitKey, fl
 from splitjoin.plan.linear import ExactKey, LinearTerm
 from splitjoin.plan.plan import KeySlot
 
-__all__ = ["Formula", "computed", "conjuncts", "formula_of", "input_slot", "joined"]
-
 #: Widest value in bits: record fields have at most 64.
 _BITS = 64
 

@@ -15,15 +15,6 @@ from splitjoin.lang.schema import other_side
 
 from .wire import ROW_BITS, Configuration, Record
 
-__all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PASS_HITS", "PROBE_GROUP",
-           "QUOTA", "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
-           "TABLE_WRITE_CYCLES", "amount_bits", "bitmap_bits", "comparisons", "credit_fifo_depth", "distance_bits",
-           "group_bits", "in_flight", "levels", "links", "list_depth", "log_depth", "order_bits", "outcome_latency",
-           "position_bits", "probe_groups", "probes_inside", "queued_body", "register_tree_depth", "register_tree_size",
-           "repeats", "ring_rows", "root_ways", "sequence_depth", "sort_quota", "split", "stack_depth",
-           "state_fifo_depth", "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits",
-           "window_rows"]
-
 # Trees and links.
 
 #: Loads that one register of a `register_tree` drives.

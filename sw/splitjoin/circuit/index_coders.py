@@ -17,8 +17,6 @@ from splitjoin.plan.encoding import TupleCodes
 from splitjoin.plan.keys import Codes, FloatKey, Key, float_values
 from splitjoin.plan.plan import Plan, bounded_end, slot_tests
 
-__all__ = ["SAMPLE", "IndexCoder", "OrderedCells", "key_cells", "key_values", "range_tests"]
-
 #: Number of tuples from which the width of cells is learnt.
 SAMPLE = 1 << 13
 #: Limit of the cell numbers of float keys: up to here, every whole number is a float too.

@@ -48,10 +48,6 @@ from .schedule import Gate, PipelineRegisters, arranged
 from .sums import SumRelation, sum_relation
 from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
-__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "device_order", "folding_of",
-           "longest_range", "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized",
-           "time_bits_for", "unlowered"]
-
 #: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
 

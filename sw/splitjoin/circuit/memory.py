@@ -15,9 +15,6 @@ from splitjoin.base.errors import check
 from .geometry import distance_bits, ring_rows
 from .wire import ROW_BITS, Configuration
 
-__all__ = ["HIT_LIST", "address_bits", "byte_bits", "check_memory", "first_head", "first_record", "head_lines",
-           "heads_a_line", "id_bits", "line_bits", "lines", "step_latency"]
-
 #: Bits of the longest line.
 _LONGEST = 128
 #: Hits that a probe keeps until the hits of all earlier ones have left; a power of two.

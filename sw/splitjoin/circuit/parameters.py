@@ -17,9 +17,6 @@ from splitjoin.lang.schema import suggest
 from .architectures import ARCHITECTURES, Architecture
 from .core_kinds import KINDS
 
-__all__ = ["CORE_KINDS", "LARGEST", "BuildParameters", "CircuitParameters", "Parameter",
-           "circuit_parameters", "declared", "offered", "within"]
-
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
 #: Values of the parameter ``architecture`` that are for every device.

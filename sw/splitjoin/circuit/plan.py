@@ -14,8 +14,6 @@ from .formula import Formula
 from .schedule import PipelineRegisters
 from .sums import SumRelation
 
-__all__ = ["CircuitPlan", "SumTest"]
-
 
 @dataclass(frozen=True)
 class SumTest:

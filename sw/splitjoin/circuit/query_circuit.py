@@ -18,8 +18,6 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import Configuration
 
-__all__ = ["QueryCircuit", "chosen_circuit", "folding_circuit", "folding_demanded", "pairs_circuit"]
-
 
 @dataclass(frozen=True)
 class QueryCircuit:

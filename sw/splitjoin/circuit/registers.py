@@ -9,26 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "COMPLETE_BIT",
-    "COUNTERS",
-    "COUNTER_BITS",
-    "DEAD_BIT",
-    "DEAD_CORES",
-    "LAST_PROBE",
-    "MAGIC",
-    "MEMORY_FAULT",
-    "REGION_COUNTERS",
-    "REGISTERS",
-    "SELECTION_CYCLES",
-    "STAGES",
-    "RegionCounter",
-    "Register",
-    "RegisterField",
-    "register",
-    "selection",
-]
-
 #: The bit of the register ``overflow`` that is set when external memory has answered with an error.
 MEMORY_FAULT = 2
 #: The ID register: "SJ01" in ASCII.

@@ -9,8 +9,6 @@ from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, STAR, Items
 
-__all__ = ["ProbeSides", "RowIds"]
-
 Rows = npt.NDArray[np.int64]
 
 

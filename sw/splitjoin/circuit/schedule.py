@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["SUM_STAGES", "Gate", "PipelineRegisters", "Schedule", "additions", "arranged", "parts"]
-
 #: Cycles from keys to the outcome of a sum test without further registers: differences, the axes' values, the
 #: comparison.
 SUM_STAGES = 3

@@ -13,8 +13,6 @@ from splitjoin.engines.arrival import Arrivals
 from .encode import Words, pack
 from .wire import Configuration, Op
 
-__all__ = ["SourceQueues", "Sources"]
-
 #: The source (n,) of each record.
 Sources = npt.NDArray[np.intp]
 

@@ -23,9 +23,6 @@ from splitjoin.plan.text import terms_text
 
 from .schedule import additions
 
-__all__ = ["LIMIT_BITS", "Axis", "AxisKind", "AxisRelation", "Sum", "SumRelation", "axis_value_bits", "kept_bits",
-           "sum_relation"]
-
 AxisKind = Literal["square", "absolute", "differing"]
 
 #: Widest limit in bits. It follows that squared values have at most 32 bits.

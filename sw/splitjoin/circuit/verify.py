@@ -19,8 +19,6 @@ from splitjoin.lang.ir import Col, Expr, columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.windows import Extent
 
-__all__ = ["Verifier"]
-
 Rows = npt.NDArray[np.int64]
 
 

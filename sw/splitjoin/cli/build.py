@@ -23,8 +23,6 @@ from .circuits import circuit_query, warn_that_pairs_leave
 from .design import described_query
 from .options import hertz
 
-__all__ = ["build_bitstream", "build_options", "list_boards", "program_board", "program_options"]
-
 #: Name of the sidecar in the folder that ``build`` writes.
 _SIDECAR = "design.json"
 #: Logic cells of an iCE40 that the smallest circuit with a join core and a link takes (docs/boards.md).

@@ -30,8 +30,6 @@ from .options import (
     window_or_default,
 )
 
-__all__ = ["circuit_query", "circuit_query_options", "explain_circuit", "propose_circuit", "warn_that_pairs_leave"]
-
 
 def circuit_query_options(parser: argparse.ArgumentParser, *, design: bool = False, baselines: bool = False) -> None:
     """Add the options of a query and of its circuit; with ``design`` a file may have them instead."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 
-__all__ = ["complete", "completion_options", "print_completion"]
-
 _SHELLS = ("bash", "zsh", "fish")
 
 

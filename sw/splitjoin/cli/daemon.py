@@ -20,8 +20,6 @@ from splitjoin.engines.registry import device, missing
 from .options import device_spec
 from .pipes import log_event
 
-__all__ = ["daemon_options", "run_daemon"]
-
 #: The most devices of a daemon.
 _MAX_COUNT = 256
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

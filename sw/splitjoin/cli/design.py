@@ -17,8 +17,6 @@ from splitjoin.circuit.tuner import Proposal
 from splitjoin.tables import target_of
 from splitjoin.tables.schema_text import parse_schema, schema_text
 
-__all__ = ["FORMAT", "check_design_file", "described_query", "design_option", "take_design", "write_design"]
-
 #: The value of the field ``format``.
 FORMAT = "splitjoin proposal 1"
 #: Options of the query that a design holds, and those of them that it must hold.

@@ -20,8 +20,6 @@ from splitjoin.base.version import __version__
 from splitjoin.engines.gpu.driver import gpu_name
 from splitjoin.engines.registry import DEVICES, missing
 
-__all__ = ["Finding", "findings", "run_devices", "run_doctor"]
-
 _OLDEST_PYTHON = (3, 11)
 
 

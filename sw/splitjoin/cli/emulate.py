@@ -13,8 +13,6 @@ from splitjoin.circuit.query_circuit import chosen_circuit
 from .circuits import circuit_query, warn_that_pairs_leave
 from .options import hertz
 
-__all__ = ["emulate_options", "run_emulator"]
-
 
 def emulate_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the board and of faults."""

@@ -18,11 +18,6 @@ from splitjoin.tables.stated import Stated
 
 from .pipes import FORMATS
 
-__all__ = ["EXPLANATION_FORMATS", "aggregate_argument", "circuit_arguments", "circuit_options", "device_spec",
-           "explanation_text", "hertz", "input_options", "kind_arguments", "kind_options", "output_options", "pair",
-           "partner_options", "query_options", "run_options", "schema_options", "sort_option", "stated_columns",
-           "window_argument", "window_or_default"]
-
 #: Forms of an explanation.
 EXPLANATION_FORMATS = ("text", "json", "html")
 

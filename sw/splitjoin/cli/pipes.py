@@ -22,9 +22,6 @@ from splitjoin.base.safe_text import printable
 from splitjoin.tables import TableFiles, check_columns, check_output, format_of, read_piped, stored_schema, to_stored
 from splitjoin.tables.stated import UNSTATED, StatedColumns
 
-__all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "shown",
-           "write_target"]
-
 #: The name of standard input and output.
 STANDARD = "-"
 #: Formats of standard output.

@@ -39,8 +39,6 @@ from .options import (
 )
 from .pipes import FORMATS, STANDARD, check_schema, check_target, once, read_source, reporting, write_target
 
-__all__ = ["run_join", "run_sql"]
-
 #: Devices that are no circuit.
 _HOST = ("cpu", "golden", "gpu")
 #: A table of a statement, and how it is given.

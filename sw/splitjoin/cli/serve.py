@@ -15,8 +15,6 @@ from splitjoin.engines.registry import device as find_device
 
 from .pipes import log_event
 
-__all__ = ["run_serve", "serve_options"]
-
 _log = partial(log_event, "serve")
 
 #: Seconds that calls of clients may take to end, when the server stops.

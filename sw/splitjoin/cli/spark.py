@@ -9,8 +9,6 @@ from splitjoin.base.errors import InputError
 from splitjoin.catalyst.jar import spark_jar
 from splitjoin.qualify import RATE, as_html, as_json, as_text, qualify
 
-__all__ = ["qualify_options", "run_qualify", "run_spark_jar"]
-
 
 def qualify_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -29,8 +29,6 @@ from splitjoin.tables import target_of
 from .circuits import circuit_query, warn_that_pairs_leave
 from .options import aggregate_argument
 
-__all__ = ["verilog_options", "write_circuit"]
-
 #: Units of `timescale, each a thousand times the next.
 _SECONDS = ("s", "ms", "us", "ns", "ps", "fs")
 _TOPS = ("streams", "axi")

@@ -17,8 +17,6 @@ from splitjoin.lang.schema import Schema
 from .options import pair, query_options, sort_option, window_argument
 from .pipes import read_source
 
-__all__ = ["run_warmup", "warmup_options"]
-
 #: Rows of each table that are looked at.
 _ROWS = 1 << 15
 

@@ -12,8 +12,6 @@ from splitjoin.base.errors import InputError, OptionError, needing
 from splitjoin.circuit.wire import ROW_BITS, item_record
 from splitjoin.tables import target_of
 
-__all__ = ["run_waves", "waves_options"]
-
 #: Ending of a file that is written → its text from a view.
 _WRITERS: dict[str, Callable[[Any], str]] = {
     ".html": lambda view: view.html(), ".csv": lambda view: view.csv(), ".gtkw": lambda view: view.gtkw(),

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 
-__all__ = ["Numbers", "column_of", "numbers"]
-
 Numbers = npt.NDArray[np.int64]
 
 

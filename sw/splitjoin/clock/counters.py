@@ -11,8 +11,6 @@ from splitjoin.base.errors import InputError, OptionError
 
 from .arrays import Numbers, column_of, numbers
 
-__all__ = ["Unwrapper", "unwrap"]
-
 
 def unwrap(counts: Any, modulo: int, *, near: Any = None) -> pa.Array:
     """Counts that go on, of ``counts`` that begin anew at ``modulo``.

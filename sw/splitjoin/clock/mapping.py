@@ -14,8 +14,6 @@ from splitjoin.base.errors import InputError, OptionError
 
 from .arrays import Numbers, column_of, numbers
 
-__all__ = ["ClockMap", "fit"]
-
 #: The greatest distance of two times of a clock: differences of differences are within int64.
 _MOST = 2**62
 

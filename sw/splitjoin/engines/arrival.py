@@ -17,9 +17,6 @@ from splitjoin.lang.schema import Side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
-__all__ = ["Arrivals", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks",
-           "interleave", "s_before_each_r", "shown", "ticks_of", "timed_arrivals"]
-
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
 

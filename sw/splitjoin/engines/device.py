@@ -26,10 +26,6 @@ from splitjoin.lang.query import Query
 from .arrival import Arrivals
 from .slices import Slices
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "HostFolds", "Items", "Session", "TableAnswer", "TableFolds",
-           "TableMatches", "TableNeighbours", "TablePairs", "TableWay", "begin", "check_inner", "check_masked",
-           "check_threads", "checked_precision", "chosen_items", "joined_items", "listening", "pairs", "stars"]
-
 #: Kinds of result items.
 PAIR, STAR = 0, 1
 

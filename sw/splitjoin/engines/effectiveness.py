@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["compared", "effectiveness", "effectiveness_text"]
-
 
 def compared(counters: Mapping[str, int]) -> int:
     """The number of pairs that a session with these `Session.counters` has compared; 0 if it does not count them.

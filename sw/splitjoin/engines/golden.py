@@ -29,8 +29,6 @@ from splitjoin.lang.windows import Extent
 from .arrival import Arrivals, R
 from .device import ITEM, PAIR, STAR, Device, Items, Session, check_inner, check_masked, checked_precision
 
-__all__ = ["GoldenDevice", "GoldenSession", "row_values", "tuples_of"]
-
 
 class GoldenDevice(Device):
     """Runs any query in plain Python.

@@ -21,8 +21,6 @@ from splitjoin.lang.schema import SIDES, Side
 from .arrival import Arrivals, R
 from .device import ITEM, PAIR, Items, Session, joined_items, stars
 
-__all__ = ["KeyNumbers", "LatestSession"]
-
 Ints = npt.NDArray[np.int64]
 #: A column of keys: its values, those that differ, and for each usable row which of these it has.
 _Column = tuple[Vector, npt.NDArray[Any], Ints]

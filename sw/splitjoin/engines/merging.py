@@ -11,8 +11,6 @@ import pyarrow as pa
 from .arrival import Arrivals
 from .loops import loops
 
-__all__ = ["merged_slices", "places_among", "taken"]
-
 Ticks = npt.NDArray[np.int64]
 
 #: Rows for which the call of a loop pays.

@@ -23,8 +23,6 @@ from .loops import loops
 from .slices import Slices
 from .sorting import float_of_bits, ordered_bits, stable_order
 
-__all__ = ["RangeTerms", "exponents", "extremes", "prefix_sums", "range_float_sums"]
-
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

@@ -14,9 +14,6 @@ from splitjoin.lang.schema import suggest
 
 from .device import Device
 
-__all__ = ["DEVICES", "DeviceOption", "argument_names", "check_known", "device", "host", "merged_options", "missing",
-           "option_names"]
-
 #: Value of a device's option.
 DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
 

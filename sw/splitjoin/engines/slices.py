@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Slices"]
-
 Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")

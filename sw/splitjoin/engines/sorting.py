@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from .loops import loops
 
-__all__ = ["counts_below", "dense_ranks", "float_of_bits", "ordered_bits", "stable_order"]
-
 Rows = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
 

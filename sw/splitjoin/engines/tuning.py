@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields
 
 from splitjoin.base.errors import DeviceError
 
-__all__ = ["DEFAULTS", "MOST_ARRIVALS", "Tuning"]
-
 #: Arrivals of a batch, at most: the index notes their rows in 20 bits (``grid.hpp``).
 MOST_ARRIVALS = 1 << 20
 

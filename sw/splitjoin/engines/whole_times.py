@@ -23,8 +23,6 @@ from splitjoin.lang.types import Binary, Decimal, Float, Int, String, plain
 from .arrival import Arrivals, ticks_of
 from .sorting import ordered_bits
 
-__all__ = ["LAST", "decided_by_times", "distances", "whole_times"]
-
 Ints = npt.NDArray[np.int64]
 
 #: The time of rows that have none, which no other time follows.

@@ -14,8 +14,6 @@ from splitjoin.base.errors import InputError, SchemaError, SplitJoinError, first
 from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
 
-__all__ = ["FrameKeys", "found_column", "frames_of", "names", "nearest_rows", "one_name", "pair_of"]
-
 #: Names of columns that hold keys, beside those of the user.
 _TIME, _KEY = "splitjoin time", "splitjoin key {}"
 

@@ -7,8 +7,6 @@ from splitjoin.base.errors import InputError
 from splitjoin.joins.join import join
 from splitjoin.rows.result import JoinResult
 
-__all__ = ["FrameJoin"]
-
 
 class FrameJoin(ABC):
     """``frame.splitjoin``."""

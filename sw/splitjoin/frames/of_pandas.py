@@ -18,8 +18,6 @@ from splitjoin.tables.values import check_objects
 from .keys import FrameKeys, found_column, frames_of, names, nearest_rows, one_name, pair_of
 from .methods import FrameJoin
 
-__all__ = ["PandasJoin"]
-
 
 class PandasJoin(FrameJoin):
     """``frame.splitjoin``, of a DataFrame of pandas."""

@@ -18,8 +18,6 @@ from splitjoin.tables.peers import collected
 from .keys import FrameKeys, found_column, frames_of, names, nearest_rows, one_name, pair_of
 from .methods import FrameJoin
 
-__all__ = ["PolarsJoin"]
-
 #: Nanoseconds of the units in which Polars writes durations; those of the calendar have no fixed length.
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9,
           "w": 7 * 86400 * 10**9}

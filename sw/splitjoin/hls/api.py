@@ -12,8 +12,6 @@ from splitjoin.base.errors import ToolError
 from .design import design_of
 from .reports import Report, report_of
 
-__all__ = ["COMPONENT", "component", "report", "verilog"]
-
 #: The module of components, which needs Amaranth.
 COMPONENT = "splitjoin_hw.hls.component"
 

@@ -16,8 +16,6 @@ from .delays import FACTOR, GATE, chain_ns, product_ns
 from .graph import Graph, Node
 from .lut_network import FALSE, TRUE, LutNetwork
 
-__all__ = ["BitCost", "GraphBits", "multiplier_blocks"]
-
 #: The fewest registers that are reset by a condition of their own.
 _LEAST_RESET = 2
 #: The bits of a value, the lowest first, as signals of a `LutNetwork`.

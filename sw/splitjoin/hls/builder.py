@@ -23,8 +23,6 @@ from splitjoin.lang.types import Bool, Float, Int
 from .delays import FACTOR
 from .graph import Graph, Node, Place, needed, width_of
 
-__all__ = ["Builder"]
-
 #: Bits of additions up to which a product with a constant is made of them, and not of a multiplier.
 _SUMS = 96
 #: Bits of a factor beyond those of a multiplier for which another multiplier does not pay.

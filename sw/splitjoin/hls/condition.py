@@ -39,8 +39,6 @@ from splitjoin.lang.types import Binary, Bool, Duration, Float, Timestamp, is_te
 from .division import DividingBuilder
 from .graph import Graph, Node
 
-__all__ = ["ConditionInputs", "condition_graph"]
-
 
 class ConditionInputs(Protocol):
     """The inputs of a condition's graph: parts of the condition that read one stream, or none."""

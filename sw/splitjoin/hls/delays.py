@@ -6,8 +6,6 @@ bench/clocks.py), rounded up. The delay of a wire is included in that of the ele
 
 from __future__ import annotations
 
-__all__ = ["CELL", "CHAIN", "FACTOR", "GATE", "MULTIPLIER", "REGISTERS", "chain_ns", "product_ns"]
-
 #: Bits of the factors of a multiplier block, in two's complement.
 FACTOR = 18
 #: Delays in ns: into and out of registers; a gate of four signals; a carry chain, and each of its cells, which holds

@@ -11,8 +11,6 @@ from .kernels import Kernel, compiled
 from .memories import with_memories
 from .pipeline import ScheduledGraph, scheduled
 
-__all__ = ["FAMILIES", "Design", "design_of"]
-
 #: FPGA family → inputs of its LUTs.
 FAMILIES = {"ecp5": 4, "ultrascale": 6}
 

@@ -12,8 +12,6 @@ from splitjoin.lang.types import Bool
 from .builder import Builder
 from .graph import Graph, Place
 
-__all__ = ["DividingBuilder", "build_graph"]
-
 
 def build_graph(program: Program, known: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None, *,
                 stated: Container[str] = (), places: Mapping[str, Place] | None = None) -> Graph:

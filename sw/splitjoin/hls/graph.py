@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Graph", "Node", "Place", "needed", "width_of"]
-
 #: File and line.
 Place = tuple[str, int]
 

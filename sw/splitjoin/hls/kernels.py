@@ -40,8 +40,6 @@ from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 from .division import build_graph
 from .graph import Graph, width_of
 
-__all__ = ["Kernel", "Port", "compiled", "kernel"]
-
 
 @dataclass(frozen=True)
 class Port:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["FALSE", "TRUE", "LutNetwork"]
-
 #: The constant signals. A signal is twice the number of its gate or source, plus 1 if it is negated.
 FALSE, TRUE = 0, 1
 #: Cuts that a gate keeps.

@@ -13,8 +13,6 @@ from splitjoin.lang.fold import Width
 from .graph import Graph, Node
 from .kernels import Kernel, Port, compiled
 
-__all__ = ["jit"]
-
 _INT64 = -(2**63), 2**63 - 1
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from .graph import Graph, Node, needed
 from .kernels import Kernel, StateMemory
 
-__all__ = ["with_memories"]
-
 #: What a step writes: nothing, a number (the operations of the address and of the number), or one of two (with the
 #: condition).
 _Write = tuple[Any, ...]

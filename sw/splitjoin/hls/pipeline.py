@@ -18,8 +18,6 @@ from .bits import GraphBits, multiplier_blocks
 from .delays import GATE, REGISTERS
 from .graph import Graph
 
-__all__ = ["ScheduledGraph", "scheduled"]
-
 #: Longest interval that is tried.
 _LONGEST = 1024
 

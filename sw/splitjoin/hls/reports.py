@@ -13,8 +13,6 @@ from .delays import GATE, REGISTERS
 from .design import FAMILIES, Design
 from .graph import Node
 
-__all__ = ["LineReport", "Report", "report_of"]
-
 _CSS = """
 body { font: 15px/1.4 system-ui, sans-serif; margin: 2em; max-width: 75em }
 table { border-collapse: collapse } td, th { padding: .15em .7em; text-align: right; border-bottom: 1px solid #ddd }

@@ -15,8 +15,6 @@ from splitjoin.base.errors import InputError, OptionError, SchemaError
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import Rows, as_table
 
-__all__ = ["Intervals", "Numbers", "intervals_of", "whole_number", "with_column"]
-
 Numbers = npt.NDArray[np.int64]
 _MAX = 2**63 - 1
 

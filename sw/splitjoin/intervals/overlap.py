@@ -9,8 +9,6 @@ from splitjoin.joins.join import join
 
 from .columns import Intervals, Numbers
 
-__all__ = ["OVERLAP", "bounds_of", "overlapping"]
-
 #: The condition on tables that `bounds_of` gives.
 OVERLAP = "r.g = s.g AND r.lo < s.hi AND s.lo < r.hi"
 

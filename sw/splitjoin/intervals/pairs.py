@@ -16,8 +16,6 @@ from .columns import Intervals, Numbers, intervals_of, whole_number, with_column
 from .overlap import OVERLAP, bounds_of, overlapping
 from .sets import united
 
-__all__ = ["closest", "count_overlaps", "coverage", "overlaps"]
-
 _HOW = ("inner", "left", "semi", "anti")
 
 

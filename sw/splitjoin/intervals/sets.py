@@ -14,8 +14,6 @@ from splitjoin.tables.inputs import Rows
 from .columns import Intervals, Numbers, intervals_of, whole_number, with_column
 from .overlap import overlapping
 
-__all__ = ["cluster", "complement", "merge", "subtract", "united"]
-
 
 def merge(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
           closed: bool = False, gap: int | None = 0, name: str = "count") -> pa.Table:

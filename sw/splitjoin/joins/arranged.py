@@ -24,8 +24,6 @@ from splitjoin.lang.types import plain
 from splitjoin.lang.windows import Extent
 from splitjoin.rows.table_rows import TableRows
 
-__all__ = ["Arranged", "arranged", "sorts", "whole_window"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Bytes of windows of all rows from which on they are told.

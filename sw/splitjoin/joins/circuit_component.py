@@ -16,8 +16,6 @@ from .explain import explain
 if TYPE_CHECKING:  # host software needs no HDL
     from splitjoin_hw.component import JoinComponent
 
-__all__ = ["component", "query_description"]
-
 
 def component(query: Query, **parameters: Any) -> JoinComponent:
     """The circuit of ``query`` as a component for an Amaranth design: an ``Elaboratable`` with ports and a description.

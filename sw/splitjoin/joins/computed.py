@@ -12,8 +12,6 @@ from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, T
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema, Side
 
-__all__ = ["make_query", "with_computed"]
-
 #: A part of the error for words that are not in the language.
 _UNKNOWN = "is not supported in a condition"
 

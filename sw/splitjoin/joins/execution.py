@@ -23,8 +23,6 @@ from splitjoin.tables import TableWriter
 from .arranged import Arranged
 from .expected_size import ExpectedSize
 
-__all__ = ["Output", "gathered", "rows_schema", "run"]
-
 #: Result rows that are gathered and written at once.
 _WRITTEN = 1 << 21
 #: Result rows that a thread gathers at once.

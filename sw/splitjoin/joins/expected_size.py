@@ -10,8 +10,6 @@ from splitjoin.base.memory import available_memory, size_text
 from splitjoin.engines.arrival import Arrivals, S
 from splitjoin.lang.query import Query
 
-__all__ = ["ExpectedSize", "compared_pairs"]
-
 #: Bytes of the rows so far from which on an estimate is made.
 _LEAST = 1 << 27
 #: The share of what is free that they must take.

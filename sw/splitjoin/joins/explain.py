@@ -35,8 +35,6 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, suits_runs, tests_nothing
 from splitjoin.rows.interval_joins.explain import explain_engine
 
-__all__ = ["explain", "window_text"]
-
 #: Neighbouring lines of one label, and characters of a line, that are shown.
 _MOST_LINES, _MOST_CHARACTERS = 64, 4096
 

@@ -20,8 +20,6 @@ from splitjoin.tables.inputs import Rows
 from .explain import explain as explain_query
 from .join import join
 
-__all__ = ["explain"]
-
 
 class _Known(Exception):
     """The way is known: the join need not go on."""

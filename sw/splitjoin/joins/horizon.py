@@ -23,8 +23,6 @@ from splitjoin.tables.inputs import Rows, as_table
 
 from .join import join
 
-__all__ = ["horizon"]
-
 _TIMES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp, pa.types.is_duration)
 
 

@@ -27,8 +27,6 @@ from .computed import with_computed
 from .execution import Output, gathered, rows_schema
 from .sorted_parts import sorted_parts
 
-__all__ = ["join_in_parts", "suits_parts"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Bytes of the columns of both tables in memory, from which on they are read in parts.

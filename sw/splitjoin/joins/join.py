@@ -30,8 +30,6 @@ from .computed import make_query, with_computed
 from .execution import Output, run
 from .in_parts import join_in_parts, suits_parts
 
-__all__ = ["join", "result_columns"]
-
 
 def join(r: Rows, s: Rows, *, on: Predicate | None = None, window: WindowSpec | None = None, closed: str | None = None,
          prevailing: bool = False, time: TimeSpec | None = None, order: str | Order | None = None,

@@ -19,8 +19,6 @@ from splitjoin.base.errors import InputError
 from splitjoin.engines.sorting import stable_order
 from splitjoin.lang.layouts import take, take_rows
 
-__all__ = ["sorted_parts"]
-
 Ints = npt.NDArray[np.int64]
 #: The times of some rows in ticks: int64 (n,).
 Ticks = Callable[[pa.Table], Ints]

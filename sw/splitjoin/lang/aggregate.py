@@ -30,8 +30,6 @@ from .schema import Schema
 from .sql.parser import SqlReader, parse_tree
 from .types import EXACT, Float, OrderedText, is_exact
 
-__all__ = ["Aggregate", "UserAggregates", "is_aggregate", "named_folds", "parse_aggregates", "read_aggregate"]
-
 #: User-defined aggregates by the names, in small letters, that SQL calls them by.
 UserAggregates = Mapping[str, Fold]
 #: Aggregates that count partners in which the value is NULL.

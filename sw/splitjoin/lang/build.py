@@ -61,10 +61,6 @@ from .types import (
     is_length,
 )
 
-__all__ = ["MAX_DIGITS", "abs_", "and_", "arith", "between", "check_size", "column", "compare", "condition", "divide",
-           "duration", "find_column", "is_null", "literal", "midnight", "neg", "not_", "one_type", "or_", "remainder",
-           "time_literal", "whole"]
-
 #: Numbers with more digits, before or after the point, are refused, as 1e999999999 would take much memory.
 MAX_DIGITS = 1000
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from .types import TIME_UNITS, UNIT_NS, Date, Duration, Timestamp, Type
 
-__all__ = ["UNITS", "CalendarUnit", "finest", "started", "tick", "unit_number", "unit_start"]
-
 CalendarUnit = Literal["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter",
                        "year"]
 #: All calendar units, from the shortest.

@@ -7,8 +7,6 @@ from dataclasses import replace
 from .ir import MIRRORED, Abs, And, Arith, Call, Cmp, Expr, Extreme, Or, distinct, rebuilt, text
 from .operations import OPERATIONS
 
-__all__ = ["canonical"]
-
 
 def canonical(e: Expr) -> Expr:
     """``e`` with the operands of every commutative operator in one order, and comparisons as ``<``, ``<=``, ``=`` or

@@ -49,8 +49,6 @@ from .types import (
     limits,
 )
 
-__all__ = ["cast", "named_type", "sql_type"]
-
 _NAMED: dict[exp.DType, Type] = {
     exp.DType.TINYINT: Int(8), exp.DType.SMALLINT: Int(16), exp.DType.INT: Int(32), exp.DType.BIGINT: Int(64),
     exp.DType.UTINYINT: Int(8, False), exp.DType.USMALLINT: Int(16, False), exp.DType.UINT: Int(32, False),

@@ -14,8 +14,6 @@ from splitjoin.base.errors import PredicateError
 from .ir import Case, Cmp, Col, Expr, Lit, rebuilt, walk
 from .types import BOOL, EXACT, STRING, OrderedText, String
 
-__all__ = ["MAX_CATEGORIES", "holds_order", "place", "places", "without_order"]
-
 #: The most categories of a column that is compared by their order: each is a comparison for each tuple.
 MAX_CATEGORIES = 256
 

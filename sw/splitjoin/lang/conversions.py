@@ -13,8 +13,6 @@ from splitjoin.base.errors import PredicateError
 from .ir import Cast, Expr, Lit
 from .types import FLOAT64, TIME_UNITS, Duration, Float, Timestamp, TimeUnit, finer, units_per
 
-__all__ = ["same_unit", "to_float", "to_unit"]
-
 
 def to_float(e: Expr, type_: Float, at: str) -> Expr:
     """The number ``e`` as a float of ``type_``."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from .ir import And, Cmp, Expr, Lit, sides
 from .schema import SIDES, Side
 
-__all__ = ["Equalities"]
-
 
 @dataclass(frozen=True)
 class Equalities:

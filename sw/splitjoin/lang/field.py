@@ -19,8 +19,6 @@ from splitjoin.base.parquet import ParquetSource
 
 from .types import Type, from_arrow, limits, plain
 
-__all__ = ["check_range", "field", "measured", "parquet_schema", "range_of", "with_range"]
-
 #: The key of the metadata: "least greatest", whole numbers as `splitjoin.lang.ir.Col.range` has them.
 _KEY = b"splitjoin.range"
 #: 38 digits are more than Python's default.

@@ -21,9 +21,6 @@ from .eval.scalar import Evaluator, compile_condition
 from .ir import Arith, Col, Expr, Lit
 from .types import EXACT, Int
 
-__all__ = ["AggregateCall", "Argument", "Fold", "Overflow", "Program", "Runner", "Slot", "Width", "fixed", "scaled",
-           "signed", "unsigned"]
-
 #: The most bits that a state, an argument or a result may have.
 _BITS = 64
 

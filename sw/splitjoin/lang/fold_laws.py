@@ -13,8 +13,6 @@ from splitjoin.base.errors import PredicateError
 
 from .fold import Fold, Overflow, Program
 
-__all__ = ["check_laws"]
-
 #: Sequences of partners that are tried, and the most partners of one.
 _SEQUENCES, _LENGTH = 60, 5
 

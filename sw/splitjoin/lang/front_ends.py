@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FRONT_ENDS", "FrontEnd", "register_condition_front_end"]
-
 
 @dataclass(frozen=True)
 class FrontEnd:

@@ -56,10 +56,6 @@ from .types import (
     is_exact,
 )
 
-__all__ = ["case", "coalesce", "complement", "date_diff", "date_sub", "date_trunc", "distinct", "epoch", "extreme",
-           "in_", "like", "nullif", "operation", "operation_of_two", "rounded", "rounded_to", "shift", "square_root",
-           "starts_with"]
-
 #: The most decimal places that exact numbers are rounded to: those of decimals.
 _EXACT_PLACES = 38
 

@@ -17,11 +17,6 @@ from .calendar import CalendarUnit
 from .schema import Side
 from .types import BOOL, Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
-__all__ = ["MAX_DEPTH", "MIRRORED", "NEGATED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp",
-           "CmpOp", "Col", "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg",
-           "NextFloat", "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "as_case",
-           "check_depth", "columns", "distinct", "properties", "rebuilt", "sides", "text", "too_deep", "walk"]
-
 #: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
 #: power of two; ``>>`` divides by one and rounds down.

@@ -11,8 +11,6 @@ from splitjoin.base.errors import OptionError, OrderError
 from .order import Order
 from .schema import SIDES, Side, suggest
 
-__all__ = ["INNER", "Direction", "How", "Kind"]
-
 How = Literal["inner", "left", "right", "full", "semi", "anti", "asof", "asof_left"]
 Direction = Literal["backward", "forward", "nearest"]
 Ties = Literal["backward", "last"]

@@ -11,8 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["decoded", "empty_table", "encoded", "is_encoded", "take", "take_rows"]
-
 #: The types of the same values that all of Arrow's kernels take.
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 

@@ -20,8 +20,6 @@ from .types import TIME_UNITS, Duration, Int, Timestamp, Type
 if TYPE_CHECKING:
     from .ir import Expr
 
-__all__ = ["ELAPSED", "UTC", "check_difference", "check_shift", "check_text", "check_unit", "session_zone"]
-
 #: Names of the zone UTC.
 UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Zulu")
 #: Zones whose clock is never put back or forward.

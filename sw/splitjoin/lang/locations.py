@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from splitjoin.base.errors import SplitJoinError
 
-__all__ = ["located", "marked"]
-
 #: How many characters of a long line are shown before and after the start of the expression.
 _AROUND = 80
 

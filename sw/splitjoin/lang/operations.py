@@ -21,9 +21,6 @@ import numpy.typing as npt
 
 from .types import EXACT, Int, Type
 
-__all__ = ["MAX_PLACES", "OPERATIONS", "Operation", "Range", "float_values", "functions", "like_pattern",
-           "operators"]
-
 Array = npt.NDArray[Any]
 #: Least and greatest value, both included.
 Range = tuple[Fraction, Fraction]

@@ -10,8 +10,6 @@ from splitjoin.base.errors import OrderError
 
 from .schema import suggest
 
-__all__ = ["Order", "parse_order"]
-
 
 @dataclass(frozen=True)
 class Order:

@@ -28,8 +28,6 @@ from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
 from .types import FLOAT64, Float, Timestamp, is_text
 from .windows import Extent, Tolerance, Window, WindowSpec, of_tolerance, parse_tolerance, parse_windows
 
-__all__ = ["ComputedColumn", "Predicate", "Query", "predicate"]
-
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
 

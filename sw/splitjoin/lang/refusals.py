@@ -12,8 +12,6 @@ from splitjoin.base.errors import PredicateError
 
 from .operations import functions, operators
 
-__all__ = ["Refusing", "operand_text", "refuse", "text_of"]
-
 _OPERATORS = " ".join(o.name for o in operators() if o.name not in "&|")
 _METHODS = ", ".join(f".{o.name}({'other' * (o.operands - 1)})" for o in functions())
 _SUPPORTED = (f"columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ (of conditions, and of integers, as "

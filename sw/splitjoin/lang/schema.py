@@ -14,8 +14,6 @@ from splitjoin.base.errors import SchemaError
 from .field import check_range, range_of
 from .types import Opaque, Type, column_type, plain
 
-__all__ = ["SIDES", "Column", "Schema", "Side", "UnknownName", "other_side", "suggest"]
-
 #: The stream that a column or a tuple belongs to.
 Side = Literal["r", "s"]
 #: Both streams, R first: a stream's index here is its number in records and result items.

@@ -51,8 +51,6 @@ from .types import (
 )
 from .windows import Extent
 
-__all__ = ["MAX_NODES", "decode_condition", "decode_query", "encode_condition", "encode_query"]
-
 #: The most nodes of a condition, each counted as often as it occurs.
 MAX_NODES = 1 << 20
 

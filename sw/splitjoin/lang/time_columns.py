@@ -25,8 +25,6 @@ from .types import (
     finer,
 )
 
-__all__ = ["TimeColumns", "TimeSpec", "has_no_type", "time_columns"]
-
 #: The event-time column: one name for both streams, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``.
 TimeSpec = Union[str, Sequence[str], Mapping[str, str]]
 

@@ -13,11 +13,6 @@ import pyarrow as pa
 
 from .layouts import decoded
 
-__all__ = ["BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
-           "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeOfDay",
-           "TimeUnit", "Timestamp", "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact",
-           "is_length", "is_text", "limits", "plain", "units_per"]
-
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
 #: Nanoseconds in one unit.

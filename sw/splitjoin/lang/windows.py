@@ -19,9 +19,6 @@ from .build import literal, whole
 from .schema import suggest
 from .types import TIME_UNITS, UNIT_NS, Binary, Date, Decimal, Duration, Float, Int, String, TimeUnit, Type
 
-__all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "closed_windows", "length_text", "of_tolerance",
-           "parse_tolerance", "parse_window", "parse_windows", "session_windows"]
-
 #: A span of time of Python, pandas or NumPy.
 Span = Union[dt.timedelta, np.timedelta64]
 #: A window argument of the API: one text for both streams, or one for R and one for S. A span of time stands for the

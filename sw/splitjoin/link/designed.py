@@ -13,8 +13,6 @@ from splitjoin.lang.query import Query
 
 from .sidecar import Sidecar
 
-__all__ = ["DesignedDevice", "designed_circuit"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DesignedDevice(CircuitDevice):

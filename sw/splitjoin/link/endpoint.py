@@ -24,8 +24,6 @@ from .frames import (
     encode,
 )
 
-__all__ = ["HostEndpoint", "RoundTrip"]
-
 #: Most requests in flight: fewer than half of the sequence numbers.
 _WINDOW = 64
 #: Most and fewest bytes of records in a request, and those of the first; damaged frames make them shorter.

@@ -21,10 +21,6 @@ from enum import IntEnum
 
 from splitjoin.base.errors import DeviceError
 
-__all__ = ["ABOUT_BYTES", "CRC_BYTES", "CRC_POLYNOMIAL", "CRC_RESIDUE", "DATA_BYTES", "END", "ESC", "ESC_END",
-           "ESC_ESC", "NAK", "NUMBERED", "PACKED_VERSION", "REPLY_HEADER", "REQUEST_HEADER", "RING", "SLOTS",
-           "SLOT_BYTES", "VERSION", "About", "Decoder", "Reply", "ReplyKind", "Request", "RequestKind", "encode"]
-
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD
 CRC_BYTES = 4
 #: The polynomial of the CRC-32, reflected.

@@ -18,8 +18,6 @@ from splitjoin.circuit.encode import single_items
 from splitjoin.circuit.wire import Configuration, ItemKind, Record
 from splitjoin.engines.device import ITEM, Items
 
-__all__ = ["STALE_BYTES", "ItemBound", "ItemReader", "PackedItems", "PlainItems", "row_id_bytes"]
-
 #: Bits of the first byte that no packed item has.
 _NEVER = 0x80
 

@@ -20,8 +20,6 @@ from splitjoin.engines.device import Items
 
 from .items import STALE_BYTES, ItemBound
 
-__all__ = ["PAGE", "AxiTransport", "MappedRegisters", "opened_node"]
-
 #: Bytes of a register space that are mapped: a page, which holds all registers.
 PAGE = 4096
 

@@ -8,8 +8,6 @@ from splitjoin.circuit.wire import Configuration
 
 from .frames import CRC_BYTES, DATA_BYTES, REPLY_HEADER, REQUEST_HEADER, SLOT_BYTES
 
-__all__ = ["BITS", "PACKED_ITEM", "LinkCost", "link_cost"]
-
 #: Bits of a byte on the line: start, eight bits, stop.
 BITS = 10
 #: Both delimiters of a frame.

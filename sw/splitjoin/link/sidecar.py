@@ -16,8 +16,6 @@ from splitjoin.lang.aggregate import Aggregate, parse_aggregates
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Column
 
-__all__ = ["FORMAT", "Sidecar"]
-
 #: The value of the field ``format``.
 FORMAT = "splitjoin design 1"
 #: Kinds of join of which a circuit may give only the pairs that decide.

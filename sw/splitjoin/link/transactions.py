@@ -12,8 +12,6 @@ from splitjoin.circuit.wire import ItemKind, Op, Record, item_record
 from .frames import NUMBERED, PACKED_VERSION, About, Decoder, Reply, ReplyKind, Request, RequestKind
 from .items import ItemReader, PackedItems
 
-__all__ = ["FROM", "FROM_JOIN", "TO", "TO_JOIN", "LinkRows", "Transaction", "item_told", "record_told"]
-
 #: Ways of a row: on the link, and at the join behind it.
 TO, FROM = "to circuit", "from circuit"
 TO_JOIN, FROM_JOIN = "to join", "from join"

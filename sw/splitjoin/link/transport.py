@@ -19,8 +19,6 @@ from .endpoint import HostEndpoint
 from .frames import PACKED_VERSION, RequestKind
 from .items import ItemBound, ItemReader, PackedItems, PlainItems
 
-__all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
-
 #: Longest wait for a byte, and between two attempts to connect again, in seconds.
 _READ, _ATTEMPT = 0.05, 0.1
 #: Most seconds of silence after which the driver asks the device for its session.

@@ -16,9 +16,6 @@ from .designed import DesignedDevice
 from .sidecar import Sidecar
 from .transport import ChannelLost, LinkTransport
 
-__all__ = ["SerialChannel", "UartDevice"]
-
-
 #: Bits of a byte on the line.
 _BITS = 10
 

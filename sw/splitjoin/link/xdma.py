@@ -19,8 +19,6 @@ from splitjoin.engines.device import Items
 
 from .mapped import PAGE, AxiTransport, MappedRegisters, opened_node
 
-__all__ = ["CharacterDevices", "XdmaDevice", "XdmaTransport"]
-
 #: Bytes of a write to the circuit, and most writes that wait.
 _BLOCK, _WAITING = 1 << 18, 4
 #: The most packets of items that wait until a transfer takes them.

@@ -23,8 +23,6 @@ from splitjoin.engines.device import Items
 
 from .mapped import PAGE, AxiTransport, MappedRegisters, opened_node
 
-__all__ = ["ZynqDevice", "ZynqNodes", "ZynqTransport"]
-
 #: Word addresses of the two channels of the DMA engine: memory to stream, and stream to memory.
 _SEND, _RECEIVE = 0x00 // 4, 0x30 // 4
 #: Words of a channel: control, status, address and its high half, length.

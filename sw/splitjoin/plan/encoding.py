@@ -18,8 +18,6 @@ from .keys import Codes, Texts
 from .plan import Plan
 from .relations import Interval, Relation, interval
 
-__all__ = ["Coder", "TupleCodes", "guard_holds"]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -25,9 +25,6 @@ from .passes.conditions import TooManyCases
 from .relations import Relation, exclude
 from .text import key_text, relation_text
 
-__all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided",
-           "TruthValue", "form_text", "junction", "positive", "present"]
-
 TruthValue = Literal["true", "false", "null"]
 
 

@@ -19,8 +19,6 @@ from .linear import Total
 from .passes.conditions import TooManyCases, fold, lift
 from .passes.strength import reduced
 
-__all__ = ["implies", "weakest"]
-
 _TRUE: frozenset[TruthValue] = frozenset(("true",))
 
 

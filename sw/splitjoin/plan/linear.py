@@ -22,8 +22,6 @@ from splitjoin.lang.properties import denominator, may_be_null, value_range
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import BOOL, EXACT, Duration, Int, Timestamp, units_per
 
-__all__ = ["Codes", "ExactKey", "ExactRelation", "LinearTerm", "Total", "WideKey", "exact_key", "relation"]
-
 #: Codes of keys (n,).
 Codes = npt.NDArray[np.uint64]
 

@@ -23,9 +23,6 @@ from .linear import ExactRelation
 from .relations import EqualText, FloatOrder, Relation, TextOrder
 from .text import key_text, relation_text, tree_text
 
-__all__ = ["BOTH_ENDS", "KeySlot", "Main", "Placed", "Plan", "Shared", "Test", "Tree", "bounded_end", "is_equality",
-           "is_inequality", "leading_tests", "plan_lines", "slot_tests", "suits_runs", "tests_nothing"]
-
 #: A positive Boolean combination of tests: the number of a test, or ("and" | "or", trees…).
 Tree = int | tuple[Any, ...]
 

@@ -21,9 +21,6 @@ from splitjoin.lang.types import Float
 from .keys import Codes, ExactKey, FloatKey, Key, PrefixKey, WideKey, float_codes, float_values
 from .linear import ExactRelation
 
-__all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Product", "Relation", "TextOrder", "Unit",
-           "WideRelation", "coefficients", "exclude", "interval", "tightest"]
-
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
 Mask = npt.NDArray[np.bool_]

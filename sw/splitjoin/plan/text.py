@@ -9,8 +9,6 @@ from .keys import ExactKey, FloatKey, Key, PrefixKey, TextKey, WideKey
 from .linear import ExactRelation, LinearTerm
 from .relations import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, Unit, WideRelation
 
-__all__ = ["key_text", "relation_text", "terms_text", "tree_text"]
-
 
 def key_text(key: Key) -> str:
     """``key`` in words: its parts, and its least and greatest number."""

@@ -35,8 +35,6 @@ from splitjoin.lang.schema import Side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import UNIT_NS, Bool, Date, Duration, Float, Timestamp, Type, is_exact
 
-__all__ = ["time_band"]
-
 #: The least and the greatest difference of R's time less S's, in ticks; None where there is no bound.
 _Bounds = tuple["int | None", "int | None"]
 _NONE: _Bounds = None, None

@@ -10,9 +10,6 @@ import pyarrow as pa
 
 from .events import PlanNode
 
-__all__ = ["JOINS", "Attribute", "Attributes", "NodeColumns", "attributes_in", "bracketed", "cast_operand",
-           "formula_type", "split"]
-
 #: Nodes of joins. Spark's semi and anti joins give the columns of their left input only.
 JOINS = ("BroadcastNestedLoopJoin", "CartesianProduct", "SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin",
          "StreamingSymmetricHashJoin")

@@ -25,8 +25,6 @@ from splitjoin.plan.time_band import time_band
 
 from .printed import are_moments, atoms, marked_number, printed_zone, simple, sql_tree
 
-__all__ = ["JoinCondition", "read_condition"]
-
 #: Types that columns are tried with where the log does not tell theirs: of bigint columns Spark says so.
 _TYPES = (pa.int32(), pa.timestamp("us", "UTC"), pa.float64(), pa.string(), pa.date32(), pa.decimal128(18, 2),
           pa.bool_(), pa.int64())

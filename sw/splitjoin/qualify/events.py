@@ -13,8 +13,6 @@ from splitjoin.base.json_text import parsed_json
 
 from .log_files import MOST_LINE, CutShort, lines, logs_at
 
-__all__ = ["CUT", "MOST_TEXT", "ROWS", "Application", "PlanNode", "QueryRun", "read_logs"]
-
 #: The metric that counts the rows that a node gives.
 ROWS = "number of output rows"
 #: The longest text of a node that is kept, in characters, and the end of a longer one.

@@ -19,8 +19,6 @@ from .conditions import JoinCondition, read_condition
 from .events import CUT, MOST_TEXT, ROWS, Application, PlanNode, QueryRun, read_logs
 from .printed import null_safe
 
-__all__ = ["FIXED", "PAIRS", "RATE", "Candidate", "qualify"]
-
 Number = TypeVar("Number", int, float)
 
 #: What a batch join in Spark takes a second and core, as bench/spark.py measured it: rows of both inputs and pairs.

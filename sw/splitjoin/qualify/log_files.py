@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError, first_line
 
-__all__ = ["MOST_LINE", "UNPACKED_PER_BYTE", "CutShort", "lines", "logs_at"]
-
 #: The longest line that is read, in bytes: a plan of ten thousand nodes is a tenth of it.
 MOST_LINE = 16 * 2**20
 #: A compressed file is read up to so many bytes for each of its own, and up to `_UNPACKED` at least. Logs of Spark

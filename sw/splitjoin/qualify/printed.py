@@ -14,9 +14,6 @@ from splitjoin.lang.sql.spark import SparkReader
 
 from .attributes import attributes_in
 
-__all__ = ["MOST_CHARACTERS", "are_moments", "atoms", "marked", "marked_number", "null_safe", "printed_zone", "simple",
-           "sql_tree"]
-
 #: The longest condition that is read, in characters.
 MOST_CHARACTERS = 10_000
 #: A scalar subquery in a condition.

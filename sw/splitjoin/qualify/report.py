@@ -9,8 +9,6 @@ from dataclasses import asdict
 
 from .joins import Candidate
 
-__all__ = ["as_html", "as_json", "as_text"]
-
 #: The longest condition that is shown whole, in characters.
 _SHOWN = 2000
 _PAGE = """<!DOCTYPE html>

@@ -49,9 +49,6 @@ from .table_rows import TableRows, matched_rows
 if TYPE_CHECKING:
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["EVERY", "folding_operator", "interval_engine", "nearest_of_pairs", "operator_of_pairs", "pairs_device",
-           "row_operator", "rows_at_once", "rows_of_pairs"]
-
 #: No bounds, of `rows_of_pairs`: the rows of all times.
 EVERY = (0, None, None)
 

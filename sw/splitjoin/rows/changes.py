@@ -13,8 +13,6 @@ import numpy.typing as npt
 from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.lang.schema import SIDES
 
-__all__ = ["Changes", "Mask"]
-
 Ints = npt.NDArray[np.int64]
 
 

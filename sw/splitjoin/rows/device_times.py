@@ -14,8 +14,6 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-__all__ = ["DeviceTimes", "is_unordered", "widened", "within_windows"]
-
 Ticks = npt.NDArray[np.int64]
 
 

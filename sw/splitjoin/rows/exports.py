@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from splitjoin.base.errors import InputError, ToolError, first_line
 from splitjoin.lang.layouts import decoded
 
-__all__ = ["in_microseconds", "to_duckdb", "to_pandas", "to_polars"]
-
 #: Whole numbers up to this one have no neighbours among floats of 64 bits that are equal to them.
 _FLOAT_WHOLE = 2**53
 

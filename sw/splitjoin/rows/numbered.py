@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from splitjoin.circuit.driver import CircuitSession
     from splitjoin.circuit.folded_states import FoldedStates
 
-__all__ = ["NumberedSession", "RowIds"]
-
 #: A row id of R, and one of S.
 RowIds = tuple[int, int]
 

@@ -21,8 +21,6 @@ from .changes import Changes
 from .device_times import DeviceTimes
 from .numbered import NumberedSession, RowIds
 
-__all__ = ["PairOperator", "RowBatch", "RowOperator"]
-
 Ints = npt.NDArray[np.int64]
 
 _NO_ITEMS: Items = np.empty(0, ITEM)

@@ -16,9 +16,6 @@ from splitjoin.lang.kind import INNER, Kind
 from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import Side, suggest
 
-__all__ = ["NUMBER", "OPERATION", "TIME", "OutputColumn", "ResultNames", "Selected", "gather", "indices",
-           "output_columns", "output_schema"]
-
 #: Names of result columns to keep, in order; or these with the names that they get, None for their own.
 Selected = Union[Iterable[str], Mapping[str, str | None]]
 

@@ -16,8 +16,6 @@ from splitjoin.lang.schema import SIDES
 
 from .numbered import NumberedSession, RowIds
 
-__all__ = ["OverlappedSession", "against_overlap"]
-
 _NO_ITEMS: Items = np.empty(0, ITEM)
 
 

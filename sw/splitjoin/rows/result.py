@@ -22,8 +22,6 @@ from splitjoin.tables import StoredTable
 
 from .exports import to_duckdb, to_pandas, to_polars
 
-__all__ = ["JoinResult"]
-
 #: Rows of a batch, unless the caller wants others.
 _BATCH = 1 << 16
 #: Rows and columns that are shown of a result, and characters of a value.

@@ -28,8 +28,6 @@ from splitjoin.lang.types import (
     is_exact,
 )
 
-__all__ = ["result_type", "to_arrow"]
-
 #: Digits of the widest decimal, as in DuckDB, Spark and most others.
 _DIGITS = 38
 

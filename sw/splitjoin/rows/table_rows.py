@@ -16,8 +16,6 @@ from splitjoin.lang.query import Query
 from .kinds import OrderedRows, OwnSide, Places, Segments
 from .operator import RowBatch
 
-__all__ = ["ChosenRows", "TableRows", "matched_rows"]
-
 Ints = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
 

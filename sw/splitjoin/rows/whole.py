@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["WholeRows"]
-
 #: The arrivals of the first slice, where rows leave slice by slice.
 _FIRST = 1 << 10
 #: Pairs by a session of the device.

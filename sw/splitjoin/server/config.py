@@ -19,8 +19,6 @@ from splitjoin.tables.schema_text import parse_schema
 
 from .token import token_in
 
-__all__ = ["Limits", "QueryConfig", "ServerConfig", "StreamConfig", "read_config"]
-
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})")
 _SIZE = re.compile(r"(\d{1,6}) ?([KMGT])(i?)B")
 _UNITS = {"K": 1, "M": 2, "G": 3, "T": 4}

@@ -30,8 +30,6 @@ from .service import JoinService
 from .statements import Statements
 from .token import token_in
 
-__all__ = ["FlightServer"]
-
 #: The most bytes of a ticket, a descriptor or an action's body.
 _MOST = 1 << 16
 #: Bytes of a put's message beside those of its batch: its header, and the descriptor.

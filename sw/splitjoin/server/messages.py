@@ -13,9 +13,6 @@ from typing import Literal
 from splitjoin.base.errors import InputError
 from splitjoin.base.flatbuffers import FlatTable, number_at
 
-__all__ = ["FlightData", "StatedMessage", "action_type", "data_message", "encapsulated", "parse_data",
-           "put_result", "split", "stated"]
-
 #: The most bytes of the header of a message of Arrow IPC: room for some ten thousand columns.
 _MOST_HEADER = 1 << 20
 #: Fields of FlightData, by their number in Flight.proto.

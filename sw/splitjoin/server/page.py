@@ -21,8 +21,6 @@ from splitjoin.base.safe_text import printable
 from .service import JoinService
 from .token import token_in
 
-__all__ = ["StatusPage", "status_page"]
-
 #: Seconds between two looks of a browser.
 _REFRESH = 2
 #: Browsers that are answered at once.

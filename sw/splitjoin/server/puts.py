@@ -19,8 +19,6 @@ from splitjoin.tables.inputs import as_batch
 from .config import Limits
 from .messages import FlightData, StatedMessage, encapsulated, parse_data, stated
 
-__all__ = ["Put"]
-
 
 class Put:
     """A put of one client: its descriptor, and its batches as an iterator, None for a message without one.

@@ -24,8 +24,6 @@ from splitjoin.sessions.gate import Source
 
 from .config import ServerConfig
 
-__all__ = ["JoinService", "check_config"]
-
 #: Seconds after which threads that wait look again.
 _PATIENCE = 0.2
 #: Seconds between two tries to write an epoch that could not be written.

@@ -24,8 +24,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.ipc
 
-__all__ = ["END", "FRAME", "MOST", "ROWS"]
-
 #: Kind and length of a frame; the kinds of an answer's frames; the most bytes of a frame of rows.
 FRAME, ROWS, END, MOST = struct.Struct("<cQ"), b"R", b"E", 64 << 20
 #: Rows of a batch of DuckDB's, and bytes of one that is sent, unless one row has more.

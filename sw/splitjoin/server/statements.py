@@ -24,8 +24,6 @@ from .config import Limits
 from .messages import FlightData, data_message, split, stated
 from .statement_worker import END, FRAME, MOST
 
-__all__ = ["Statements"]
-
 #: Few arenas and threads, so that address space is memory; Arrow's own pool would keep what it has freed.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
 

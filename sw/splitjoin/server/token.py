@@ -10,8 +10,6 @@ from pathlib import Path
 from splitjoin.base import disk
 from splitjoin.base.errors import InputError, first_line
 
-__all__ = ["token_in"]
-
 #: The least characters of a token.
 _LEAST = 16
 

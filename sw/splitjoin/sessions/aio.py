@@ -18,8 +18,6 @@ from splitjoin.lang.schema import Side
 from .gate import Source
 from .session import StreamJoin
 
-__all__ = ["AsyncSource", "AsyncStreamJoin"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -11,8 +11,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.windows import Extent
 from splitjoin.rows.numbered import NumberedSession
 
-__all__ = ["Change", "check_window", "resumed"]
-
 #: Makes a change that was checked, and returns the row ids (R's, S's) of the first tuples after it.
 Change = Callable[[], tuple[int, int]]
 

@@ -17,8 +17,6 @@ import pyarrow as pa
 
 from splitjoin.base.errors import SnapshotError
 
-__all__ = ["DamagedSnapshot", "Envelope", "damaged", "ipc_bytes"]
-
 _HEAD = struct.Struct("<8sI32sQ")
 
 

@@ -10,8 +10,6 @@ from splitjoin.base.errors import CoreLost, DeviceLost, InputError
 from splitjoin.engines.device import Device, Fault
 from splitjoin.rows.numbered import NumberedSession
 
-__all__ = ["ATTEMPTS", "CoreFaults", "OnFault", "lost", "opened_again"]
-
 #: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 ATTEMPTS = 3
 

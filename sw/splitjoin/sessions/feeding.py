@@ -19,8 +19,6 @@ from .limit import Limit
 from .schemas import SessionSchemas
 from .work_lock import WorkLock
 
-__all__ = ["FeedingSession"]
-
 
 class FeedingSession(EpochsOfResults):
     """Takes tuples by pushes, and from sources that are added and closed at any time. `ReadingSession` is the other

@@ -18,8 +18,6 @@ from .results import ResultQueue
 from .schemas import SessionSchemas
 from .shedding import Shedding
 
-__all__ = ["GateOptions", "Limit", "PipelineOptions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:

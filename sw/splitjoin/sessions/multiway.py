@@ -39,8 +39,6 @@ from .results import ResultQueue
 from .session import StreamJoin
 from .shedding import Shedding
 
-__all__ = ["MultiwayJoin"]
-
 #: A snapshot holds those of the steps, what is held between them, and the rows that were not polled.
 _ENVELOPE = Envelope(b"SPLJMANY", 1, "a join of several streams")
 #: Sessions between two steps hold what they are given: only the input of the whole join is bounded.

@@ -37,8 +37,6 @@ from .shedding import Shedding
 if TYPE_CHECKING:
     from .unsorted import UnsortedJoin
 
-__all__ = ["open", "open_async", "open_multiway", "open_unsorted", "query", "share"]
-
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate | None = None, window: WindowSpec | None = None,
           closed: str | None = None, time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner",

@@ -35,8 +35,6 @@ from .schemas import SessionSchemas
 from .shedding import Shedder
 from .snapshot import DeviceProgress, Snapshot, identity
 
-__all__ = ["Gate", "Pipeline"]
-
 #: Rows of the first slice of arrival order, which a device gets at once: later ones have more if they have few results.
 _MIN_SLICE = 256
 #: Target number of results of a slice, unless the limit is lower.

@@ -9,8 +9,6 @@ from math import ceil
 from splitjoin.base.errors import InputError, OrderError
 from splitjoin.lang.order import Order
 
-__all__ = ["AdaptivePrecision", "PrecisionControl"]
-
 #: Below this share of the time in which results are waited for, a coarser precision would not help.
 _WAITS = 0.05
 #: Pushes in a row that must be short before the precision becomes finer, as one may have few tuples.

@@ -24,8 +24,6 @@ from .results import ResultQueue
 from .schemas import SessionSchemas
 from .work_lock import WorkLock
 
-__all__ = ["ReadingSession", "ResultReader", "ResultSource", "TupleSource"]
-
 
 class TupleSource(Protocol):
     """Where the tuples of a `ResultSource` come from."""

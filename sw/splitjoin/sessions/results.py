@@ -17,8 +17,6 @@ from splitjoin.rows.operator import RowBatch
 
 from .schemas import SessionSchemas
 
-__all__ = ["ResultQueue", "RowGatherer"]
-
 #: Bytes that one polled batch may have, so that the offsets of its strings stay below 2 GiB.
 _MAX_BYTES = 1 << 30
 #: Result rows in one batch.

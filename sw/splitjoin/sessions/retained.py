@@ -21,8 +21,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.windows import Extent
 
-__all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
-
 RowIds = npt.NDArray[np.int64]
 
 #: Chunks of up to this many rows together are merged.

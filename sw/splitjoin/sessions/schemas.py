@@ -20,8 +20,6 @@ from splitjoin.rows.device_times import is_unordered
 from splitjoin.rows.output import OPERATION, ResultNames, Selected, output_schema
 from splitjoin.tables.inputs import as_batch, as_table
 
-__all__ = ["SessionSchemas", "arrow_schema", "check_nulls", "check_query"]
-
 
 class SessionSchemas:
     """Schemas of streams and results of ``query`` with ``select``.

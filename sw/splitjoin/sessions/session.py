@@ -28,8 +28,6 @@ from .schemas import SessionSchemas
 from .shedding import Shedding
 from .work_lock import WorkLock
 
-__all__ = ["StreamJoin"]
-
 
 class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
     """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.

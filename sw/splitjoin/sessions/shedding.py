@@ -13,8 +13,6 @@ from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-__all__ = ["Shedder", "Shedding"]
-
 Curve = Literal["linear", "quadratic"]
 
 

@@ -34,8 +34,6 @@ from .results import ResultQueue
 from .retained import RetainedState, RetainedWindows
 from .schemas import SessionSchemas
 
-__all__ = ["VERSION", "DeviceProgress", "Snapshot", "identity"]
-
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
 VERSION = 9

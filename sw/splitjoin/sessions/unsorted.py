@@ -31,8 +31,6 @@ from .gate.times import Lateness
 from .retained import RetainedRows
 from .schemas import SessionSchemas
 
-__all__ = ["UnsortedJoin"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Tuples for which threads are woken.

@@ -7,8 +7,6 @@ from types import TracebackType
 
 from splitjoin.base import threads
 
-__all__ = ["WorkLock"]
-
 
 class WorkLock:
     """A condition whose holder also does the work of those that do not wait for it.

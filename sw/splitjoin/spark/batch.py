@@ -32,8 +32,6 @@ from .workers import cores, places_by_number, shipped
 if TYPE_CHECKING:
     from splitjoin.joins.sql import Projection
 
-__all__ = ["BatchJob"]
-
 
 @dataclass(frozen=True)
 class BatchJob:

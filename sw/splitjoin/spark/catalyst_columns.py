@@ -15,8 +15,6 @@ from splitjoin.lang.types import Timestamp
 from .classic_columns import ClassicReader, sequence
 from .column_reader import chain, unsupported
 
-__all__ = ["CatalystReader"]
-
 #: The classes whose name in SQL is not that of `prettyName`.
 _NAMES = {"EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
           "GreaterThanOrEqual": ">=", "Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%",

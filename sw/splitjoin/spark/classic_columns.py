@@ -15,8 +15,6 @@ from splitjoin.lang.types import Timestamp
 
 from .column_reader import ColumnReader, chain, unsupported
 
-__all__ = ["ClassicReader", "sequence"]
-
 
 class ClassicReader(ColumnReader):
     """Reads the tree of a `Column` of Spark 4; ``ids``: Spark's ids of the frames' columns, and whose they are."""

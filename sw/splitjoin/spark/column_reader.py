@@ -19,8 +19,6 @@ from splitjoin.lang.sql.spark import SPARK_FUNCTIONS, SparkReader, is_interval
 from splitjoin.lang.sql.spark_times import TIME_FUNCTIONS, spark_cast
 from splitjoin.lang.types import Duration
 
-__all__ = ["ColumnReader", "chain", "unsupported"]
-
 
 class ColumnReader:
     """Makes IR of the nodes of a tree; a subclass knows the nodes of one kind of session."""

@@ -23,8 +23,6 @@ from splitjoin.lang.sql.spark import SparkReader
 from .classic_columns import ClassicReader, sequence
 from .versions import VERSION
 
-__all__ = ["condition", "read_condition"]
-
 
 def read_condition(on: Any, r: Schema, s: Schema, frames: Mapping[Side, DataFrame]) -> Any:
     """The IR of a condition that is a `Column` or SQL text, which may call Spark's functions of times; others as they

@@ -20,8 +20,6 @@ from splitjoin.lang.types import Timestamp
 from .column_reader import ColumnReader, chain, unsupported
 from .versions import VERSION, type_named
 
-__all__ = ["connect_condition"]
-
 _UNSUPPORTED: dict[type[Any], str] = {
     nodes.UnresolvedExtractValue: "an element of an array, map or struct", nodes.WindowExpression: "a window function",
     nodes.UnresolvedStar: "*", nodes.SortOrder: "an order", nodes.LambdaFunction: "a function of elements",

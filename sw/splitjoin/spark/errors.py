@@ -9,8 +9,6 @@ from pyspark.errors import PySparkException
 from splitjoin.base import errors
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
 
-__all__ = ["rebuilt", "task_error"]
-
 # The error as Python prints it, wherever Spark put that in its own message: on a line of its own, or behind a colon.
 # What follows it is indented, empty, or Java's part of the text.
 _RAISED = re.compile(r"(?:^|: )[ \t]*splitjoin\.base\.errors\.(\w+): "

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from splitjoin.sessions.gate.lateness import Watermark
     from splitjoin.sessions.gate.times import Idle, Lateness
 
-__all__ = ["explain"]
-
 #: The values of ``mode``.
 MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
 

@@ -27,8 +27,6 @@ from .text import WHICH
 from .views import quoted
 from .windows import ANY_WINDOW
 
-__all__ = ["Inputs", "column_first"]
-
 
 @dataclass(frozen=True)
 class Inputs:

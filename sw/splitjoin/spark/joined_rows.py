@@ -23,8 +23,6 @@ from .text import WHICH
 from .views import quoted
 from .workers import is_remote
 
-__all__ = ["JoinedRows", "TupleTime", "marked", "streams_of", "with_marks"]
-
 #: The entry of a column's metadata.
 _MARK = "splitjoin"
 #: Nodes of Spark's plans that keep the parts of a join, and so the place of its watermark.

@@ -18,8 +18,6 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-__all__ = ["Listener"]
-
 
 class Listener(StreamingQueryListener):
     """Listens to the starts of queries, and does nothing otherwise. A class of it that overrides ``onQueryProgress``

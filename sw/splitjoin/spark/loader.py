@@ -7,8 +7,6 @@ they must use nothing of this package, and nothing outside this file.
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["load", "load_or_report"]
-
 
 def load(version: str, data: bytes) -> Any:
     """The object that was pickled as ``data`` by splitjoin ``version``.

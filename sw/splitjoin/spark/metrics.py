@@ -15,8 +15,6 @@ from splitjoin.engines.effectiveness import effectiveness
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JoinMetrics", "Latencies"]
-
 #: The value of an accumulator: a group ("counters", "latencies", "rows") → a name or a number of cycles → how many.
 Tally = dict[str, dict[Any, int]]
 

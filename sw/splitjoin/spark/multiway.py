@@ -31,8 +31,6 @@ from .views import quoted
 from .windows import ANY_WINDOW
 from .workers import local_zone
 
-__all__ = ["SeveralFrames"]
-
 
 @dataclass(frozen=True)
 class SeveralFrames:

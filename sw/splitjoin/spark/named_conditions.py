@@ -23,8 +23,6 @@ from splitjoin.rows.output import OutputColumn, output_schema
 
 from .columns import read_condition
 
-__all__ = ["QUERY", "NamedConditions", "NamedRows", "check_named"]
-
 #: The column that holds the name of a row's condition.
 QUERY = pa.field("query", pa.string(), nullable=False)
 

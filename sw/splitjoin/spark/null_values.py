@@ -18,8 +18,6 @@ from .streaming.plan import WATERMARK_DELAY
 from .versions import arrow_type
 from .views import quoted
 
-__all__ = ["with_null_values"]
-
 
 def with_null_values(frame: DataFrame, null_values: NullValues) -> DataFrame:
     """``frame``, batch or streaming, with NULL in place of values of its columns, such as ``{"ts": 2**63 - 1}``, or of

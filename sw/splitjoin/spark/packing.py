@@ -18,8 +18,6 @@ from splitjoin.lang.schema import SIDES, Side
 from .routes import Route
 from .text import WHICH
 
-__all__ = ["PACKED", "TASK", "Pack", "Packed", "ipc_bytes", "null_time", "tables_of", "unpacked"]
-
 #: The columns of packed rows: the task, the stream (0 = R, 1 = S), the numbers of home and of warm tuples, and the
 #: tuples, of a time partition by event time and the warm ones first.
 TASK = "task"

@@ -18,8 +18,6 @@ from splitjoin.lang.query import Query
 from splitjoin.rows.answers import interval_engine
 from splitjoin.rows.interval_joins.form import interval_form
 
-__all__ = ["FALLBACK", "Part", "choose_device", "device_name", "folding", "parts"]
-
 #: The device that takes every query.
 FALLBACK = "cpu"
 

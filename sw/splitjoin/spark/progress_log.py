@@ -13,8 +13,6 @@ from splitjoin.engines.effectiveness import effectiveness, effectiveness_text
 
 from .listeners import Listener
 
-__all__ = ["ProgressLog", "observed"]
-
 #: The beginnings of the names of counters that add up over micro-batches.
 _SUMMED = "pairs", "comparisons", "compared", "matches", "tuples_", "late_", "null_", "reloads", "device_us", "pushed"
 

@@ -18,8 +18,6 @@ from splitjoin.base.errors import InputError, SchemaError, first_line
 from splitjoin.base.parquet import ParquetSource
 from splitjoin.tables.names import check_no_log
 
-__all__ = ["Files", "Options", "event_times", "opened"]
-
 
 @dataclass(frozen=True)
 class Options:

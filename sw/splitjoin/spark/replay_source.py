@@ -19,8 +19,6 @@ from splitjoin.base.errors import InputError
 
 from .replay_files import Files, Options, event_times, opened
 
-__all__ = ["FORMAT", "ReplayReader", "ReplaySource"]
-
 #: The name of the source for ``spark.readStream.format``.
 FORMAT = "splitjoin-replay"
 

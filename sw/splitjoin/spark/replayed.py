@@ -12,8 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from .replay_files import Files, Options
 from .versions import demand
 
-__all__ = ["replay"]
-
 
 def replay(spark: SparkSession, path: str | Path, *, time: str, rows_per_second: float | None = None,
            speed: float | None = None, rows_per_batch: int | None = None,

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.engines.device import Device
 
-__all__ = ["RESOURCES", "check_resources", "leased"]
-
 #: Device → the name of the resource in Spark's settings, as in ``spark.worker.resource.fpga.amount``, and the option of
 #: the device that takes an address of it.
 RESOURCES = {"daemon": ("fpga", "address"), "gpu": ("gpu", "target")}

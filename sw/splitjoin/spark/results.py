@@ -15,8 +15,6 @@ from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OPERATION, OutputColumn, gather, output_schema
 from splitjoin.rows.table_rows import TableRows
 
-__all__ = ["RESULT_ROWS", "MadeRows", "ResultRows"]
-
 #: Result rows in a batch handed back to Spark; `take` from string columns of one batch stays below Arrow's 2 GiB.
 RESULT_ROWS = 10_000
 

@@ -39,8 +39,6 @@ from .spark_sql import TIMES, Text, Writer, number, quoted
 from .text import WHICH
 from .views import number_of_rows
 
-__all__ = ["RewrittenJoin", "chosen_engine", "is_rewritten", "may_be_rewritten"]
-
 #: The engine's name; and that of it or the CPU engine in Python workers, whichever is estimated to take less.
 ENGINE, _AUTO = "rewrite", "auto"
 #: CPU seconds, of runs with the bands of ``bench.spark``: in Spark's join, of a row that is in bins, of a pair that

@@ -29,8 +29,6 @@ from .streaming.rows import Rows
 from .streaming.slots import Slots
 from .versions import type_named
 
-__all__ = ["LEAST", "PART", "PartRoute", "Route", "TimeRoute", "number_of_tasks", "numbers_of_parts"]
-
 #: The tasks that get some rows, how many of these are home and how many are warm ones, and the rows.
 Share = tuple[Iterable[int], int, int, pa.Table]
 

@@ -13,8 +13,6 @@ from splitjoin.lang.schema import Side
 
 from .join import computed_field
 
-__all__ = ["result_of", "sources_of"]
-
 
 def result_of(select: Select, frames: Mapping[Side, DataFrame]) -> StructType:
     """Spark's schema of the result: columns as in their DataFrame, or of the computed type."""

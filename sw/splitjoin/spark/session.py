@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from splitjoin.base.errors import ToolError
 from splitjoin.base.processes import SAFE, python_path
 
-__all__ = ["find_java", "local_session"]
-
 #: The oldest Java that Spark 4 runs on; Spark 3.5 runs on it too.
 _JAVA = 17
 #: The stack of the driver's threads. When a streaming query is stopped while its ``foreachBatch`` function waits for

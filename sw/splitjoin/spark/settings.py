@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .routes import TimeRoute
     from .time_cuts import Partitions
 
-__all__ = ["JoinSettings", "StreamOptions"]
-
 
 @dataclass(frozen=True)
 class StreamOptions:

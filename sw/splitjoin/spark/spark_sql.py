@@ -17,8 +17,6 @@ from splitjoin.base.errors import UnsupportedError
 from splitjoin.lang.ir import Abs, And, Arith, Cast, Cmp, Col, Expr, IsNull, Lit, Neg, Not, Or
 from splitjoin.lang.types import Bool, Date, Duration, Exact, Float, Int, String, Timestamp
 
-__all__ = ["TIMES", "Text", "Writer", "number", "quoted", "text"]
-
 #: DECIMAL(38, 0) holds whole numbers below this.
 _MOST = 10**38
 _LONG = 2**63

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from .metrics import JoinMetrics
 
-__all__ = ["stream_sql"]
-
 
 class _SparkStatementParser(StatementParser):
     FUNCTIONS: ClassVar[dict[str, Any]] = spark_functions(StatementParser.FUNCTIONS)

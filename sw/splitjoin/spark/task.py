@@ -28,8 +28,6 @@ from .routes import LEAST, PartRoute, Route, TimeRoute
 from .streaming.rows import Rows, arrival_order
 from .text import WHICH
 
-__all__ = ["Task"]
-
 #: Result rows that are made at once, and the most pairs that are found at once, as other tasks of the worker do so too.
 _ROWS, _AT_ONCE = 1 << 20, 1 << 22
 

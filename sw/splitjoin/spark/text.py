@@ -9,8 +9,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import TIME_UNITS, TimeUnit
 
-__all__ = ["WHICH", "duration", "extent"]
-
 #: Stream → the name that users of `stream_join` have for its DataFrame.
 WHICH: Mapping[Side, str] = {"r": "left", "s": "right"}
 

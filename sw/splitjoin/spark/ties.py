@@ -13,8 +13,6 @@ from splitjoin.lang.schema import Side
 
 from .versions import type_named
 
-__all__ = ["Ties", "tie_breakers"]
-
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
 Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
 

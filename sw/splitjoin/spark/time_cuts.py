@@ -25,8 +25,6 @@ from .routes import LEAST, TimeRoute, number_of_tasks
 from .views import has_few_rows, numbered
 from .workers import cores, shipped
 
-__all__ = ["Partitions", "given_starts", "time_route"]
-
 #: Number of time partitions, or the times at which the second, third, … begin.
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 

@@ -14,8 +14,6 @@ from pyspark.sql.types import DataType
 
 from splitjoin.base.errors import ToolError, UnsupportedError
 
-__all__ = ["OLDEST", "VERSION", "arrow_type", "by_number", "check_version", "demand", "type_named"]
-
 #: The version of the PySpark that is imported, as (major, minor).
 VERSION: tuple[int, int] = (int(pyspark.__version__.split(".")[0]), int(pyspark.__version__.split(".")[1]))
 #: The oldest version that splitjoin runs on.

@@ -16,8 +16,6 @@ from splitjoin.rows.output import OutputColumn
 from .classic_columns import sequence
 from .workers import is_remote
 
-__all__ = ["Frame", "frames", "has_few_rows", "needed_columns", "number_of_rows", "numbered", "quoted"]
-
 #: Nodes of Spark's plans whose rows it estimates, or has at most as many as those below.
 _ESTIMATED = {"Project", "Filter", "Sort", "Aggregate", "LocalLimit", "GlobalLimit", "Repartition",
               "RepartitionByExpression", "Range", "LocalRelation", "LogicalRelation"}

@@ -13,8 +13,6 @@ from splitjoin.plan.time_band import time_band
 
 from .text import WHICH, duration
 
-__all__ = ["ANY_WINDOW", "windowed"]
-
 #: A window for `Query.make` where none is given; `windowed` replaces it.
 ANY_WINDOW = "ROWS 1"
 

@@ -22,9 +22,6 @@ from . import loader
 from .errors import rebuilt
 from .versions import by_number
 
-__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "local_zone", "places_by_number", "shipped",
-           "task_cpus"]
-
 cloudpickle.register_pickle_by_value(loader)  # type: ignore[no-untyped-call]  # untyped
 
 #: Sessions whose workers have been checked: the application or Connect session, and the workers' Python.

@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-__all__ = ["CsvSource"]
-
 #: Bytes that are parsed at once, in which each row must fit: at first, how many times more if one does not, at most.
 _BLOCK, _TIMES, _MOST = 1 << 20, 16, 1 << 30
 #: How Arrow says that a row does not fit.

@@ -16,8 +16,6 @@ from splitjoin.base.errors import InputError, first_line
 
 from .csv_source import CsvSource
 
-__all__ = ["csv_read_type", "read_csv"]
-
 #: Cells that are NULL in columns other than text: those of Arrow, but for the floats among them.
 _NULLS = [cell for cell in pyarrow.csv.ConvertOptions().null_values if cell.strip("-").lower() != "nan"]
 #: A cell that is a whole number, once spaces around it and a plus sign are gone; one that Arrow takes as a number, and

@@ -6,8 +6,6 @@ import codecs
 
 from .csv_source import CsvSource
 
-__all__ = ["csv_cure"]
-
 #: Bytes that are looked at, and the marks with which UTF-16 begins.
 _HEAD = 1 << 14
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

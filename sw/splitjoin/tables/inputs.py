@@ -19,8 +19,6 @@ from .peers import table_of
 from .stated import StatedColumns, nulls_of, with_nulls
 from .values import column_of, typed
 
-__all__ = ["ArrowSchema", "ArrowStream", "Rows", "as_batch", "as_stated", "as_table", "table_or_files"]
-
 
 class ArrowStream(Protocol):
     """Whatever offers its rows as Arrow: tables and readers of PyArrow, DataFrames of pandas and Polars, relations of

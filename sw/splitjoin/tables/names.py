@@ -10,8 +10,6 @@ from splitjoin.base.errors import InputError
 
 from .formats import FORMATS, has_format
 
-__all__ = ["check_no_log", "is_url", "known", "short"]
-
 #: What to do with files of other formats.
 _INSTEAD = {
     **{suffix: f"; unpack it, or on the command line pipe it: {tool} FILE | splitjoin … -" for suffix, tool in (

@@ -19,8 +19,6 @@ from splitjoin.base.parquet import ParquetSource
 
 from .values import check_objects
 
-__all__ = ["collected", "of_duckdb", "table_of"]
-
 #: The widest whole numbers of DuckDB and Polars, as decimals: of 38 digits where these hold the values, else of 39,
 #: which no condition takes.
 _NARROW, _WIDE = pa.decimal128(38, 0), pa.decimal256(39, 0)

@@ -23,8 +23,6 @@ from .formats import format_of
 from .names import check_no_log, is_url, known, short
 from .stated import UNSTATED, StatedColumns
 
-__all__ = ["TableFiles", "common_type", "read_piped", "read_schema", "read_table"]
-
 
 def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """A type to which columns of types ``a`` and ``b`` are cast without another value; None if there is none.

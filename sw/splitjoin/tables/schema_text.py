@@ -14,8 +14,6 @@ from splitjoin.lang.field import range_of, with_range
 from . import has_format, is_url, read_schema
 from .type_names import TYPES, named_type
 
-__all__ = ["parse_schema", "schema_text"]
-
 #: Digits of the numbers of a range; more than any type's values have.
 _DIGITS = 40
 _KIND = re.compile(rf"(.*?)\s*(\??)\s*(?:(?<=[ ?])(-?\d{{1,{_DIGITS}}})\.\.(-?\d{{1,{_DIGITS}}}))?")

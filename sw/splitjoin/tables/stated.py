@@ -18,9 +18,6 @@ from splitjoin.lang.types import plain
 from .type_names import named_type
 from .values import typed
 
-__all__ = ["NOTHING", "UNSTATED", "NullValues", "Stated", "StatedColumns", "Types", "null_array", "nulls_of",
-           "with_nulls"]
-
 #: Column → the type of its cells in CSV: of Arrow, or a name such as "decimal(9, 2)".
 Types = Mapping[str, Union[str, pa.DataType]]
 #: The key of a field's metadata.

@@ -11,8 +11,6 @@ from splitjoin.lang.layouts import decoded, encoded, is_encoded
 
 from .formats import FORMATS, TableFormat
 
-__all__ = ["from_stored", "stored_schema", "to_stored"]
-
 
 def stored_schema(schema: pa.Schema, form: TableFormat) -> pa.Schema:
     """The schema of a file of the format ``form`` that holds columns of ``schema``.

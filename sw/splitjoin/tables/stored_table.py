@@ -15,8 +15,6 @@ from splitjoin.base.ipc import translated
 from .formats import format_of
 from .stored import from_stored, stored_schema
 
-__all__ = ["StoredTable", "merged", "signature"]
-
 
 @dataclass(frozen=True)
 class StoredTable:

@@ -9,8 +9,6 @@ import pyarrow as pa
 from splitjoin.base.errors import SchemaError
 from splitjoin.lang.schema import suggest
 
-__all__ = ["TYPES", "named_type"]
-
 TYPES: dict[str, pa.DataType] = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
     "float64": pa.float64(), "bool": pa.bool_(), "date": pa.date32(), "string": pa.string(),

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SchemaError, first_line
 
-__all__ = ["check_objects", "column_of", "typed"]
-
 #: Units of NumPy's times that become days; all others that Arrow lacks become seconds.
 _DAYS = ("Y", "M", "W", "D")
 #: Classes of times whose values Arrow has as they are.

@@ -21,8 +21,6 @@ from .names import is_url, known, short
 from .stored import stored_schema, to_stored
 from .stored_table import StoredTable, merged, signature
 
-__all__ = ["TableWriter", "check_columns", "check_output", "target_of", "write_table"]
-
 #: Rows that are written together, whatever the parts that they come in: the same rows make the same file.
 _GROUP = 1 << 20
 

@@ -15,8 +15,6 @@ import z3
 from ..proofs import Fault
 from .systems import Model, System, changed, inside
 
-__all__ = ["MODELS", "turn_after"]
-
 _k = z3.Int("k")
 _i, _j, _n, _p, _q, _c = z3.Ints("i j n p q c")
 _side = z3.Bool("side")

@@ -16,8 +16,6 @@ import z3
 from ..proofs import Fault
 from .systems import Model, System, changed, inside
 
-__all__ = ["MODELS"]
-
 _n, _total = z3.Int("inputs"), z3.Bool("total")
 _i, _j, _l, _o, _d = z3.Ints("i j l o d")
 _INT, _BOOL = z3.IntSort(), z3.BoolSort()

@@ -16,8 +16,6 @@ import z3
 
 from ..proofs import Fault
 
-__all__ = ["Model", "System", "broken", "changed", "idle", "inside", "obligations"]
-
 #: Units of Z3's own count of its work, which is the same on every machine. The proofs need at most a sixth.
 _WORK = 400_000
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LOG", "LOGS", "log_of", "node"]
-
 LOGS = Path(__file__).parent / "logs"
 LOG = LOGS / "eventlog_v2_local-1" / "events_1_local-1"
 

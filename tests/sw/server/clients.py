@@ -14,9 +14,6 @@ import psutil
 import pyarrow as pa
 import pyarrow.flight as fl
 
-__all__ = ["MAPPED", "ROOT", "A", "B", "Bearer", "Server", "act", "config", "connect", "offers", "orders",
-           "own_memory", "put", "rows"]
-
 #: Bytes that a process of statements has mapped, and not touched, before its limit is set.
 MAPPED = 32 << 20
 ROOT = Path(__file__).parents[3]

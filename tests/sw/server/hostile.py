@@ -31,8 +31,6 @@ from ...fuzz.inputs import damaged
 from .clients import MAPPED, A, Server, act, config, offers, own_memory, put
 from .raw import call, packed
 
-__all__ = ["hostile", "main"]
-
 _LIMITS = """[limits]
 subscriptions = 4
 statements = 2

@@ -14,8 +14,6 @@ from splitjoin.server.messages import data_message, split
 
 from .clients import Server
 
-__all__ = ["call", "packed", "with_descriptor"]
-
 _PATH = "/arrow.flight.protocol.FlightService/"
 
 

@@ -32,8 +32,6 @@ import splitjoin
 
 from .clients import Bearer, Server, act, config, offers, orders, put
 
-__all__ = ["main", "soak"]
-
 #: Tuples of a batch, and seconds between two calls of a client that disturbs.
 _BATCH, _PAUSE = 500, 0.5
 #: Makes some 56 rows of a tuple.

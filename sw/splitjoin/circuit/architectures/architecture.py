@@ -12,9 +12,6 @@ from splitjoin.lang.order import Order
 
 from ..registers import COUNTERS
 
-__all__ = ["Architecture", "MovingArchitecture", "Only", "Parameters", "SequentialArchitecture"]
-
-
 #: The parameters of a circuit, or a whole configuration. They are declared with the names of the architectures, so that
 #: this module can import the classes of neither.
 Parameters = Any

@@ -13,8 +13,6 @@ from ..geometry import ring_rows
 from ..wire import ROW_BITS, Configuration
 from .splitjoin import predictions as splitjoin
 
-__all__ = ["chain_links", "ends_cost", "gathering", "segments"]
-
 #: LUT4 of control: the choice of a message and what it does; the ends' state machine.
 _CORE, _ENDS = 60, 60
 

@@ -14,8 +14,6 @@ from .core_kinds import CORE_COSTS
 from .datapath import DatapathCost, datapath_cost
 from .resources import Family, Resources, check_family, lut_name
 
-__all__ = ["CircuitCost", "PartCost", "circuit_cost", "cost_lines", "family_name", "resources_text"]
-
 
 @dataclass(frozen=True)
 class PartCost:

@@ -11,8 +11,6 @@ from ..geometry import DIGIT, LOOKED_UP, PROBE_GROUP, probe_groups
 from .elements import adder, equal, gate
 from .resources import Family, Resources
 
-__all__ = ["TableCost", "bound_codes", "table_cost", "width_test", "writer"]
-
 
 def width_test(family: Family, bits: int, above: int, *, apart: bool) -> Resources:
     """The cost, for one pair of lane and probe, of a test whose low ends have ``bits`` bits and whose intervals have

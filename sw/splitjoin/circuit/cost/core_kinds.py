@@ -15,8 +15,6 @@ from .memory import chaser, store_unit
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
-__all__ = ["CORE_COSTS", "BucketCost", "CoreCost", "HashCost", "IndexCost", "OrderedCost", "ScanCost"]
-
 #: LUT4 of control.
 _CONTROL = {"scanner": 20, "tables": 8, "index": 10, "prober": 90, "range prober": 30}
 

@@ -17,8 +17,6 @@ from .folding import pipeline_cost
 from .resources import Family, Resources, check_family, combine, comparator, key_code
 from .sums import sum_pair
 
-__all__ = ["DatapathCost", "datapath_cost"]
-
 
 @dataclass(frozen=True)
 class DatapathCost:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .resources import Family, Resources, inputs
 
-__all__ = ["adder", "control", "counter", "equal", "fifo", "gate", "memory", "mux"]
-
 #: Addresses of a block RAM → bits at each, for blocks of 18 Kbit (ECP5 DP16KD, of which 16 Kbit count below 9 bits).
 _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
 

@@ -8,8 +8,6 @@ from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
-__all__ = ["bitmap_emitter", "emitter", "stack_emitter"]
-
 #: LUT4 of control.
 _CONTROL = {"list": 70, "sorting": 80, "groups": 40, "stack": 55, "bitmap": 130, "express": 30}
 #: Probes whose hits in a read the sorting emitter looks at together (`splitjoin_hw.core.sorter`).

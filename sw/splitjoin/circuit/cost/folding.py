@@ -26,9 +26,6 @@ from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .resources import Family, Resources, inputs
 
-__all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "ordered_folder", "pipeline_cost",
-           "state_items", "state_tree", "stored_states", "whole_states"]
-
 
 def pipeline_cost(family: Family, pipeline: ScheduledGraph, *, alone: bool = False) -> Resources:
     """The cost of the operations of ``pipeline``, with its registers. ``alone``: mapped by itself."""

@@ -9,8 +9,6 @@ from .elements import adder, control, counter, equal, fifo, gate, mux
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
-__all__ = ["chaser", "store_unit"]
-
 #: LUT4 of control.
 _CONTROL = {"chaser": 90, "store unit": 60}
 

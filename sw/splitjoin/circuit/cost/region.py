@@ -14,8 +14,6 @@ from .elements import adder, control, counter, equal, gate, memory, mux
 from .region_widths import RegionWidths
 from .resources import Family, Resources
 
-__all__ = ["region_cost"]
-
 #: LUT4 of control.
 _CONTROL = {"storage": 30, "timed storage": 40}
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from ..geometry import group_bits, list_depth, outcome_latency, position_bits, ring_rows, stack_depth
 from ..wire import ROW_BITS, Configuration
 
-__all__ = ["RegionWidths"]
-
 
 @dataclass(frozen=True)
 class RegionWidths:

@@ -8,9 +8,6 @@ from typing import Literal
 
 from splitjoin.base.errors import UnsupportedError
 
-__all__ = ["FAMILIES", "Family", "Resources", "check_family", "combine", "comparator", "inputs", "key_code",
-           "lut_name"]
-
 #: Families with a cost model. For the others of `splitjoin_hw.tech.target.FAMILIES` the mapping is left to the vendor's
 #: tools.
 Family = Literal["ecp5", "ultrascale"]

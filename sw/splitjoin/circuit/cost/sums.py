@@ -8,8 +8,6 @@ from ..sums import Axis, Sum, axis_value_bits
 from .elements import adder, gate
 from .resources import Family, Resources
 
-__all__ = ["sum_pair"]
-
 #: LUTs that count the ones among eight XORs of two bits, the XORs included.
 _COUNT = {"ecp5": 18, "ultrascale": 17}
 #: Widest factor that one multiplier takes, and two: MULT18X18D, DSP48E2 (27 × 18 bits).

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COCOTB", "COCOTB_AXI", "COCOTB_MAKEFILE", "COCOTB_MEMORY", "COCOTB_NO_MEMORY", "COCOTB_STREAMS", "RUN"]
-
 COCOTB = '''\
 """cocotb test of $top against the golden model's answer; it needs nothing but cocotb and vectors.json."""
 

@@ -15,8 +15,6 @@ from ..axi import ADDRESS_BITS, CONTROL_WORD, MEMORY_ADDRESS_BITS, MEMORY_WORD, 
 from ..registers import REGISTERS, RegisterField
 from ..wire import WORD_BITS, Configuration
 
-__all__ = ["Word", "fusesoc_core", "ip_xact", "register_words", "system_rdl"]
-
 
 def fusesoc_core(top: str, sources: list[str], waivers: str, testbench: str | None) -> str:
     """A FuseSoC core file (CAPI2): targets ``default``, ``lint``, and ``sim`` if there is a Verilog testbench."""

@@ -15,8 +15,6 @@ from ..geometry import levels, sequence_depth, split
 from ..memory import line_bits
 from ..wire import ROW_BITS, Configuration, Record
 
-__all__ = ["diagram"]
-
 #: Pixels: the width of all, the place where the network begins, behind its captions, and the height of a line of text.
 _WIDTH, _LEFT, _LINE = 760, 300, 17
 #: Characters of a line in a box of a region, and pixels of the widest one.

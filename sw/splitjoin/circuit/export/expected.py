@@ -33,8 +33,6 @@ from ..query_circuit import QueryCircuit
 from ..sums import AxisRelation
 from ..wire import ROW_BITS, Configuration, ItemKind
 
-__all__ = ["candidates", "expected_items"]
-
 _Pairs = npt.NDArray[np.bool_]
 
 

@@ -9,8 +9,6 @@ from ..registers import REGISTERS
 from ..wire import NO_ITEM, Configuration, ItemKind, Op
 from .rows import RowColumn, RowFields, Term
 
-__all__ = ["wire_header"]
-
 #: Names that a member of a struct cannot have.
 _KEYWORDS = frozenset(re.findall(r"\w+", """alignas alignof and and_eq asm auto bitand bitor bool break case catch char
 class compl concept const consteval constexpr constinit continue decltype default delete do double else enum explicit

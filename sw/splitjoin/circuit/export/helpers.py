@@ -10,8 +10,6 @@ from ..registers import REGISTERS
 from ..wire import NO_ITEM, Configuration, ItemKind, Op
 from .rows import RowFields, Term
 
-__all__ = ["wire_helpers"]
-
 _HELPERS = '''\
 """Packs rows and input records, and unpacks result items of the circuit {abi}; needs nothing but Python.
 

@@ -24,8 +24,6 @@ from ..index_coders import OrderedCells
 from ..lowering import longest_range
 from ..query_circuit import QueryCircuit
 
-__all__ = ["RowColumn", "RowFields", "Term", "described_rows", "row_fields"]
-
 #: A value: a whole number, a column's value by its name, or an operation on values, its name first: ``+ - * //``,
 #: ``< > >=``, ``|`` of truth values, ``least``, ``most``, ``null`` (True for a NULL), ``float`` (a float's code), and
 #: ``pick`` (by a truth value one of two others, alone evaluated).

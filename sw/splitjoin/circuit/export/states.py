@@ -10,8 +10,6 @@ from splitjoin.lang.query import Query
 
 from ..query_circuit import QueryCircuit
 
-__all__ = ["described_states"]
-
 
 def described_states(query: Query, circuit: QueryCircuit) -> dict[str, Any]:
     """The meaning of the fields of ``circuit``'s record ``state``, and of the values in its record ``body_s``; empty if

@@ -13,8 +13,6 @@ from ..wire import NO_ITEM, WORD_BITS, Configuration, ItemKind
 from .cocotb_texts import COCOTB, COCOTB_AXI, COCOTB_MAKEFILE, COCOTB_MEMORY, COCOTB_NO_MEMORY, COCOTB_STREAMS, RUN
 from .vectors import Vectors
 
-__all__ = ["testbench_files"]
-
 #: Where a testbench has the windows of a circuit with external memory: beyond 32 bits, and a multiple of every size.
 _BASE = 2**33
 #: Cycles without progress after which a testbench gives up.

@@ -26,8 +26,6 @@ from ..sources import SourceQueues, Sources
 from ..wire import Configuration
 from .expected import expected_items
 
-__all__ = ["Vectors", "random_arrivals", "vectors"]
-
 #: Values of columns without a range: few, so that tuples match.
 _VALUES = 24
 _WORDS = ("", "ant", "bee", "cat", "cow", "dog")

@@ -9,8 +9,6 @@ from splitjoin.lang.schema import suggest
 
 from ..cost.resources import Family
 
-__all__ = ["BOARDS", "FPGAS", "Fpga", "board"]
-
 
 @dataclass(frozen=True)
 class Fpga:

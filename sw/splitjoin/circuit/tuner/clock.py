@@ -9,8 +9,6 @@ from splitjoin.base.errors import plural
 from ..core_kinds import KINDS
 from ..wire import Configuration
 
-__all__ = ["ROUTED", "ClockEstimate", "RoutedClock", "clock"]
-
 
 @dataclass(frozen=True)
 class RoutedClock:

@@ -17,9 +17,6 @@ from ..wire import Configuration
 from .memory import TIMES, memory_cycles
 from .workload import Workload, stretch
 
-__all__ = ["CORE_INPUT", "CORE_SPEEDS", "BucketSpeed", "CoreSpeed", "HashSpeed", "IndexSpeed", "OrderedSpeed",
-           "ScanSpeed", "Shape", "maximum_distribution"]
-
 #: Cycles per input tuple of a core: two, and a share of the cycles in which its regions switch batches.
 CORE_INPUT = 2.5
 

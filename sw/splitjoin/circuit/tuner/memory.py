@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..memory import heads_a_line, step_latency
 from ..wire import Configuration
 
-__all__ = ["TIMES", "memory_cycles", "memory_formula"]
-
 #: Memory → the latency of a line and the cycles it takes: DDR4 behind a Zynq's port as it is assumed, and 16 bits of
 #: SDRAM at 100 MHz as they are simulated (`bench.memory`).
 TIMES = {"axi": (45.0, 1.0), "sdram": (12.0, 6.1)}

@@ -12,8 +12,6 @@ from ..parameters import CircuitParameters, declared
 from .boards import BOARDS
 from .workload import ARRIVALS
 
-__all__ = ["tune_arguments", "tune_options"]
-
 _RATES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 

@@ -15,8 +15,6 @@ from .sample import SampleFigures
 from .search import FULL, DesignPoint, Requirements
 from .workload import ARRIVING
 
-__all__ = ["Proposal", "binding_text", "quantity", "requirements_text", "shares_text"]
-
 _NAMES = {"lut": "LUT4", "ff": "flip-flops", "block_ram": "block RAMs", "dsp": "DSPs"}
 
 

@@ -24,8 +24,6 @@ from splitjoin.plan.plan import leading_tests
 from ..lowering import plan_with_bounds
 from .workload import BURST
 
-__all__ = ["SampleFigures", "measure_sample"]
-
 #: Tuples whose results are in memory at the same time.
 _SLICE = 4096
 #: Mean numbers of tuples of one stream in a row between those of `splitjoin.circuit.tuner.workload.ARRIVALS`, the

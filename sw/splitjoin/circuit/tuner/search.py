@@ -18,8 +18,6 @@ from .core_kinds import CORE_SPEEDS
 from .speed import cycles_a_tuple, input_cycles, latency_cycles
 from .workload import BURST, Workload
 
-__all__ = ["FULL", "QUEUED", "Bases", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
-
 #: Shares of an FPGA's resources that a design may take: the fullest routed circuits took 51 % of the LUT4 or 53 % of
 #: the flip-flops of their FPGA; one with 65 % of the LUT4 was placed but not routed (docs/synthesis.md).
 FULL = {"lut": 0.55, "ff": 0.55, "block_ram": 1.0, "dsp": 1.0}

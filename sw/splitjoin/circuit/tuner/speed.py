@@ -6,8 +6,6 @@ from ..wire import Configuration
 from .core_kinds import CORE_SPEEDS
 from .workload import Workload
 
-__all__ = ["EXPIRY", "cycles_a_tuple", "input_cycles", "items_a_tuple", "latency_cycles", "root_cycles"]
-
 #: Cycles from the expiry of one tuple to that of the next (`splitjoin_hw.core.storage`).
 EXPIRY = 4
 #: Cycles of the unit that folds in order (`splitjoin_hw.gather.ordered`) for a tuple, and for a state that leaves.

@@ -23,8 +23,6 @@ from .sample import measure_sample
 from .search import Requirements, search, window_that_fits
 from .workload import ARRIVALS, Workload
 
-__all__ = ["SELECTIVITY", "tune"]
-
 #: Default share of pairs that meet an index's tests: that of the papers' band benchmark.
 SELECTIVITY = 1 / 250_000
 #: What follows the name of a kind of core whose candidates the host verifies, where a formula could decide them.

@@ -11,8 +11,6 @@ from random import Random
 
 from ..geometry import STORES
 
-__all__ = ["ARRIVALS", "ARRIVING", "BURST", "Workload", "stretch"]
-
 #: Orders of arrival: one tuple of each stream after the other; either with the same chance; `BURST` of one stream, then
 #: as many of the other.
 ARRIVALS = ("alternating", "random", "bursts")

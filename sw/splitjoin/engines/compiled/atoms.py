@@ -23,8 +23,6 @@ from splitjoin.lang.types import Bool, Date, Float, Int, is_text
 
 from ..tuning import DEFAULTS, Tuning
 
-__all__ = ["Atom", "AtomLanes", "ValueRange", "atoms"]
-
 Array = npt.NDArray[Any]
 
 _MASK = 2**64 - 1

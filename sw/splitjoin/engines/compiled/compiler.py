@@ -8,8 +8,6 @@ from functools import cache
 
 from splitjoin.base.errors import ToolError
 
-__all__ = ["has_numba", "needs_numba"]
-
 
 def has_numba() -> bool:
     """True if numba can be imported, as far as that is known without importing it, which takes a third of a second."""

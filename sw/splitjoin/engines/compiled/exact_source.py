@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 from splitjoin.lang.ir import Arith, Call
 
-__all__ = ["BITWISE", "ExactWriter", "NotCompiled", "Operand", "TooWide", "all_of", "any_of", "both"]
-
 #: Operations on integers whose code is their symbol.
 BITWISE = ("&", "|", "^")
 

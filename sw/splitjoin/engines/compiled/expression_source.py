@@ -22,9 +22,6 @@ from splitjoin.lang.types import Bool, Duration, Float, Int, Timestamp, is_text,
 from .atoms import Atom, ValueRange
 from .exact_source import BITWISE, ExactWriter, NotCompiled, Operand, TooWide, all_of, any_of, both
 
-__all__ = ["Code", "PairWriter", "compile_pair"]
-
-
 #: Functions of floats that are one instruction each.
 _FLOAT_CALLS = {"sqrt": "np.sqrt", "floor": "np.floor", "ceil": "np.ceil"}
 

@@ -23,8 +23,6 @@ from splitjoin.base.threads import simple_queue, thread as new_thread
 from ..loops import loops
 from .store import aligned
 
-__all__ = ["Team", "make_board"]
-
 #: Words of a board, of those that tests look at: the threads inside; helpers that look, or were called to; how often
 #: all were dismissed; helpers that shall leave.
 INSIDE, CALLED, DISMISSED, LEAVING = 8, 24, 32, 64

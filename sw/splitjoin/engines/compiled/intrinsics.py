@@ -6,8 +6,6 @@ from typing import Any
 
 from numba.extending import intrinsic
 
-__all__ = ["popcount"]
-
 
 @intrinsic
 def popcount(typing: Any, word: Any) -> Any:

@@ -24,8 +24,6 @@ from numba.core import event
 
 from .machine_code import MachineCode
 
-__all__ = ["Teller", "compiled", "compiled_as_numpy", "digest", "load"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Digests of the sources of generated modules, by module name.

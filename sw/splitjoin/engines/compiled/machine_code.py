@@ -24,8 +24,6 @@ from numba.core.serialize import dumps
 from splitjoin.base.cache import KERNELS, NoCache, find, note_entry, place, publish
 from splitjoin.base.trust import private_bytes
 
-__all__ = ["MachineCode"]
-
 #: Settings of numba, beside the processor, that machine code depends on.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 #: Bytes at the start of a file: a digest of the rest, so that a damaged file counts as none.

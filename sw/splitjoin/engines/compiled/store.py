@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from ..tuning import DEFAULTS
 
-__all__ = ["ALIGNMENT", "ReusedArrays", "Store", "aligned"]
-
 Array = npt.NDArray[Any]
 
 #: Bytes of the widest vector: a load that straddles two cache lines costs two.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, TypeVar
 
-__all__ = ["Algorithm"]
-
 Made = TypeVar("Made")
 
 

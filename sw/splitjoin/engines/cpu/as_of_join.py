@@ -37,8 +37,6 @@ from .table_job import TableAlgorithm
 from .table_windows import Spans
 from .table_work import Work, aligned
 
-__all__ = ["NearestJoin", "PartnerJoin"]
-
 Rows = npt.NDArray[np.int64]
 #: Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end.
 Find = Callable[[Rows, Rows, bool], Rows]

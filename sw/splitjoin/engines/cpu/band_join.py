@@ -45,9 +45,6 @@ from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
 from .table_work import Work, aligned
 
-__all__ = ["WRONG", "BandJoin", "Branch", "BucketJoin", "DisjunctionJoin", "SearchJoin", "SlicedJoin", "TooMany", "Way",
-           "WayKind", "cost_of", "fits", "pairs_of", "plan_of", "way_of_kind", "ways"]
-
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")

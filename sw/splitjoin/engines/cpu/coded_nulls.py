@@ -18,8 +18,6 @@ from splitjoin.lang.types import BOOL, Bool, Int, is_text
 from ..arrival import Arrivals
 from .hash_join import operands
 
-__all__ = ["with_coded_nulls"]
-
 _MOST = 2**63 - 1
 
 

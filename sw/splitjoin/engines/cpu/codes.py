@@ -29,8 +29,6 @@ from ..loops import address_of, entries, loops
 from .float_bisection import bands_of
 from .tasks import Block, Field, Job, run_jobs
 
-__all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
-
 Array = npt.NDArray[Any]
 
 #: Column types whose values need no conversion but to int64.

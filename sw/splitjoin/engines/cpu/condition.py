@@ -42,8 +42,6 @@ from .float_bisection import BisectingCoder
 from .key_groups import Groups, least_code
 from .table_work import Work, plain_work
 
-__all__ = ["Bounds", "Condition", "Planned", "Reach", "only_tests", "with_ranked_texts", "with_sums_inside"]
-
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: The greatest code.

@@ -26,8 +26,6 @@ from .session import CpuSession
 from .table_choice import join_tables
 from .table_work import Work
 
-__all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine"]
-
 CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij", "threads"]
 #: Engines that fold aggregates without making pairs (`splitjoin.rows.interval_joins`).
 INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")

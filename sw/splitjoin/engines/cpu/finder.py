@@ -25,8 +25,6 @@ from ..device import Items
 from ..tuning import DEFAULTS, Tuning
 from .timeline import Arriving, Windows, extent
 
-__all__ = ["Batch", "Finder", "Found", "Joined", "assembled", "in_task_order"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

@@ -21,8 +21,6 @@ from splitjoin.plan.relations import FloatBand, Interval, Relation, coefficients
 
 from ..loops import loops
 
-__all__ = ["BisectingCoder", "bands_of", "bisection_words"]
-
 #: The steps of an expression at most.
 _MOST = 32
 

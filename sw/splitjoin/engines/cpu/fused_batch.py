@@ -34,8 +34,6 @@ from .grid_index import IndexFinder
 from .search import PlanSearch
 from .timeline import Timeline, Windows
 
-__all__ = ["FusedBatch"]
-
 Rows = npt.NDArray[np.int64]
 
 _TABLE = int(Number.TABLE_R)

@@ -22,8 +22,6 @@ from .grid_index import IndexFinder
 from .tasks import CONTROL, TASK_FIELDS, Block, library_entry
 from .timeline import Timeline, entries
 
-__all__ = ["WINDOW_PARTS", "Linked", "Number"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from ..device import ITEM, Items
 from .finder import Batch, Found
 from .tasks import Block, Field, library_entry, make_control
 
-__all__ = ["ITEM_FIELDS", "PARTS", "entry", "gather"]
-
 #: Parts for each of several threads.
 PARTS = 2
 #: What the entry takes.

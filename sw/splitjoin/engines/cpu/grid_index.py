@@ -28,8 +28,6 @@ from .quantizer import constant, cyclic, has_trend, hashed, learn
 from .selectivity import Choice, Selectivity, SessionAlgorithm
 from .tasks import PHASE, STOP, Block, Field, make_control, resume
 
-__all__ = ["MANY", "PARTS", "GridIndex", "IndexFinder", "levels_for", "shared_step"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]

@@ -45,8 +45,6 @@ from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
 from .table_work import Work, aligned
 
-__all__ = ["Comparisons", "HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "operands"]
-
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
 #: Rows of both tables, and within windows groups, up to which the lists lie in caches about, so that partitions take

@@ -16,8 +16,6 @@ from ..slices import Slices
 from ..sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work, plain_work
 
-__all__ = ["Groups", "PartnerSearch", "Pyramid", "least_code"]
-
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

@@ -21,9 +21,6 @@ from ..sorting import counts_below, dense_ranks, stable_order
 from .key_groups import Groups
 from .table_work import Work
 
-__all__ = ["KeyOrder", "PartitionedRanges", "Ranges", "SecondKey", "ordered_pairs", "partitioned_ranges",
-           "ranges_by_row"]
-
 Rows = npt.NDArray[np.int64]
 #: Bits of the number of a fine bucket; tuples of both streams in a partition, about; the most partitions.
 _FINE_BITS, _PARTITION, _PARTITIONS = 13, 1 << 15, 1024

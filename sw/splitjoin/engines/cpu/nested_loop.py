@@ -20,8 +20,6 @@ from .pair_tests import conditions, test_words, words_of
 from .quantizer import Quantizer, learn
 from .selectivity import Choice, SessionAlgorithm, ThreadWork
 
-__all__ = ["NestedFinder", "NestedLoop"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

@@ -22,8 +22,6 @@ from .key_ranges import KeyOrder
 from .table_windows import Spans
 from .table_work import Work
 
-__all__ = ["counted_pairs"]
-
 Rows = npt.NDArray[np.int64]
 
 #: The most alternatives, as each set of some is counted.

@@ -19,8 +19,6 @@ from ..arrival import Arrivals, MergedTables
 from .key_ranges import ordered_pairs
 from .table_work import Work, aligned
 
-__all__ = ["NO_PAIR", "PairOrder", "place"]
-
 Rows = npt.NDArray[np.int64]
 #: A number that is above that of each pair.
 NO_PAIR = 2**62

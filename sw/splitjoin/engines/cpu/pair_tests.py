@@ -12,8 +12,6 @@ from splitjoin.plan.plan import Plan, Tree
 
 from ..loops import address_of
 
-__all__ = ["conditions", "lanes", "test_words", "used_slots", "words_of"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

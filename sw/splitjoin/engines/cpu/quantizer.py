@@ -12,8 +12,6 @@ import numpy.typing as npt
 from ..loops import loops
 from ..tuning import DEFAULTS
 
-__all__ = ["CYCLE", "Quantizer", "constant", "cyclic", "has_trend", "hashed", "learn"]
-
 Array = npt.NDArray[Any]
 
 #: Entries of a table: the knots of a piecewise linear map. The table fits the first-level cache.

@@ -33,8 +33,6 @@ from .range_tree import levels_of, pieces
 from .table_job import TableAlgorithm, TableJob
 from .table_work import Work, aligned
 
-__all__ = ["PrevailingJoin", "RangeFold"]
-
 Ints = npt.NDArray[np.int64]
 #: Bytes of a pair while pairs are put in order.
 _PAIR_BYTES = 64

@@ -15,8 +15,6 @@ from splitjoin.plan.keys import Codes
 
 from ..sorting import stable_order
 
-__all__ = ["levels_of", "pieces"]
-
 Rows = npt.NDArray[np.int64]
 
 

@@ -27,9 +27,6 @@ from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Finder, Found, assembled
 from .grid_index import IndexFinder
 
-__all__ = ["PROBES", "Compiler", "ExpressionFinder", "Kernel", "VerifiedFinder", "find_source", "live_ranges",
-           "make_kernel", "narrowest", "slice_of", "verify_source"]
-
 Array = npt.NDArray[Any]
 #: Probes that share each chunk of the window.
 PROBES = 64

@@ -29,9 +29,6 @@ from .selectivity import SessionAlgorithm, SessionJob, ThreadWork, measure
 from .sorted_runs import SortedRuns
 from .tasks import Job
 
-__all__ = ["SESSION_ALGORITHMS", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "choose", "make_search",
-           "shortened"]
-
 Array = npt.NDArray[Any]
 
 #: The most interval tests that are compiled.

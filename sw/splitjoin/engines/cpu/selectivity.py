@@ -17,8 +17,6 @@ from .algorithm import Algorithm
 from .codes import Lanes
 from .finder import Finder
 
-__all__ = ["Choice", "Selectivity", "SessionAlgorithm", "SessionJob", "ThreadWork", "measure"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

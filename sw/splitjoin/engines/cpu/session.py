@@ -26,8 +26,6 @@ from .search import Search
 from .tasks import Job, run_jobs
 from .timeline import Timeline
 
-__all__ = ["BatchSession", "CpuSession", "MeasuredThreads"]
-
 #: Batches of a turn, of which the first is not compared, as caches have to follow; and turns in a comparison.
 _TURN, _TURNS = 3, 2
 #: Batches between a comparison and the next one: at first, and at most. They double.

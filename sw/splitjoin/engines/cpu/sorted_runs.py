@@ -37,8 +37,6 @@ from .finder import Batch, Finder, Found
 from .pair_tests import conditions, lanes, test_words, used_slots
 from .selectivity import Choice, SessionAlgorithm
 
-__all__ = ["Runs", "SortedFinder", "SortedRuns"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

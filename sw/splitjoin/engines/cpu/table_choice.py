@@ -19,8 +19,6 @@ from .range_folds import PrevailingJoin, RangeFold
 from .table_job import TableAlgorithm, TableJob
 from .table_work import Work
 
-__all__ = ["TABLE_ALGORITHMS", "join_tables"]
-
 #: The algorithms, in the order in which they are asked: those before others look at fewer rows. README.md says when
 #: each of them runs.
 TABLE_ALGORITHMS: tuple[type[TableAlgorithm], ...] = (

@@ -19,8 +19,6 @@ from .key_groups import Groups
 from .table_windows import Spans
 from .table_work import Work
 
-__all__ = ["Shape", "TableAlgorithm", "TableJob"]
-
 #: What is asked of a join: terms of aggregates; the nearest partners by distance; the partner of an as-of join; whether
 #: there is a partner (semi, anti); all pairs.
 Shape = Literal["aggregates", "nearest", "as-of", "exists", "pairs"]

@@ -13,8 +13,6 @@ from splitjoin.plan.keys import Codes
 from ..arrival import Arrivals
 from .table_work import Work, aligned, plain_work
 
-__all__ = ["Spans"]
-
 Rows = npt.NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from ..loops import loops
 from ..slices import Slices
 from ..tuning import DEFAULTS, Tuning
 
-__all__ = ["Work", "aligned", "plain_work"]
-
 Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")

@@ -31,9 +31,6 @@ from ..compiled.store import ReusedArrays, aligned
 from ..device import ITEM
 from ..loops import address_of, entries
 
-__all__ = ["CONTROL", "PHASE", "STOP", "TASK_FIELDS", "Block", "Field", "Job", "library_entry", "make_control",
-           "resume", "run_jobs"]
-
 Array = npt.NDArray[Any]
 
 #: Entries of a control, each on a cache line of its own: the tasks that are left of the phase that may run, the

@@ -18,8 +18,6 @@ from ..loops import entries as loop_entries, loops
 from ..tuning import DEFAULTS
 from .tasks import Block, Field, Job
 
-__all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "entries", "extent"]
-
 Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
 Windows = dict[str, tuple[Rows, Rows]]

@@ -16,9 +16,6 @@ from ..compiled.expression_source import Code
 from ..cpu.codes import lane
 from ..cpu.pair_tests import used_slots
 
-__all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout", "test_source"]
-
-
 #: Functions of NumPy, of which numba-cuda has none for a GPU: kernels call those of ``math`` by the same name, which
 #: give floats there (`kernel_source`).
 _OF_MATH = re.compile(r"\bnp\.(floor|ceil|sqrt)\(")

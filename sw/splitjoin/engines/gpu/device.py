@@ -20,8 +20,6 @@ from .driver import gpu_problem, open_gpu
 from .suits import is_expression, why_not
 from .tuning import DEFAULTS, GpuTuning
 
-__all__ = ["GpuDevice"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GpuDevice(Device):

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from splitjoin.base.errors import CapacityError, DeviceError, ToolError
 from splitjoin.base.memory import size_text
 
-__all__ = ["Gpu", "gpu_name", "gpu_problem", "is_simulated", "open_gpu"]
-
 _CURE = "pip install 'splitjoin[gpu]', or use device='cpu'"
 
 

@@ -14,8 +14,6 @@ from ..cpu.search import ExpressionSearch
 from .comparison import Layout, kind_of, of_expression
 from .finder import GpuFinder
 
-__all__ = ["GpuExpressionFinder", "GpuExpressionSearch", "expression_layout"]
-
 
 def expression_layout(predicate: Expr, lanes: AtomLanes) -> Layout:
     """The lanes of ``predicate``, behind its columns."""

@@ -13,8 +13,6 @@ from .kernel_source import KernelShape
 from .tuning import DEFAULTS, GpuTuning
 from .work import ProbeWork
 
-__all__ = ["SHAPE", "GpuFinder"]
-
 #: How kernels divide the work; the simulator, which makes a thread of Python's of each of the GPU's, has small blocks.
 SHAPE = KernelShape(threads=2, probes=4, tile=16, unrolled=2, few=3) if is_simulated() else KernelShape()
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from .comparison import KernelComparison
 from .driver import is_simulated
 
-__all__ = ["KernelShape", "kernel_source", "store_source", "views"]
-
 
 @dataclass(frozen=True)
 class KernelShape:

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from .kernel_source import KernelShape
 
-__all__ = ["order_source", "pieces", "sort_many"]
-
 Rows = npt.NDArray[np.int64]
 
 _ORDER = '''import numba

@@ -9,8 +9,6 @@ import numpy as np
 
 from .driver import Gpu
 
-__all__ = ["Ring", "ring_bytes"]
-
 
 def _size(tuples: int, least: int) -> int:
     """The places of a ring for so many tuples: a power of two, or ``least`` rounded up to one."""

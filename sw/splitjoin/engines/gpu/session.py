@@ -18,8 +18,6 @@ from .finder import GpuFinder
 from .suits import is_expression
 from .tuning import DEFAULTS, GpuTuning
 
-__all__ = ["GpuSession", "open_session"]
-
 #: Nanoseconds of the CPU's for an arrival: to copy bounds, and to verify candidates.
 _ARRIVAL_NS = 4.0
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from ..compiled.helpers import Team
 from .driver import Gpu
 
-__all__ = ["Numbers", "StagedRowIds", "Staging"]
-
 Array = npt.NDArray[Any]
 
 #: Numbers of 64 bits that are put together by one thread: to wake others takes as long as to copy some MB.

@@ -10,8 +10,6 @@ from ..compiled.atoms import ValueRange, atoms
 from ..compiled.exact_source import NotCompiled
 from ..compiled.expression_source import compile_pair
 
-__all__ = ["check_compiled", "is_expression", "why_not"]
-
 
 def is_expression(plan: Plan) -> bool:
     """True if every pair is evaluated by the condition itself, as no keys of both streams are compared."""

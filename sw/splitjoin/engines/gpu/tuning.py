@@ -8,8 +8,6 @@ from splitjoin.base.errors import DeviceError
 
 from ..tuning import MOST_ARRIVALS
 
-__all__ = ["DEFAULTS", "GpuTuning"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GpuTuning:

@@ -21,8 +21,6 @@ from .ring import Ring
 from .staging import Numbers, StagedRowIds, Staging
 from .tuning import GpuTuning
 
-__all__ = ["ProbeWork"]
-
 Array = npt.NDArray[Any]
 
 #: Blocks that keep a GPU busy: its multiprocessors, more than a hundred, run some of them at the same time.

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["PLATFORMS", "BuildError", "build", "built", "library_name"]
-
 _FOLDER = Path(__file__).parent
 #: The tag of a wheel's platform → what zig builds for. glibc is that of manylinux2014; the x86-64 has SSE 4.2 and
 #: POPCNT, as NumPy's wheels ask for.

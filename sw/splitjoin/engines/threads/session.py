@@ -34,8 +34,6 @@ from ..device import ITEM, PAIR, Items, joined_items
 from ..loops import loops
 from ..tuning import DEFAULTS, Tuning
 
-__all__ = ["ARCHITECTURES", "ThreadSession"]
-
 Rows = npt.NDArray[np.int64]
 #: Words of a result (``parts.hpp``), and of a message ahead of its keys.
 _ITEM_WORDS, _HEAD = 5, 5

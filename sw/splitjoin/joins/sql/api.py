@@ -57,9 +57,6 @@ from .statement import Statement, all_tables, check_steps, read_statement, table
 from .terms import make_select
 from .trees import StatementText, check_meaning, said_columns, statement_tree
 
-__all__ = ["bind_tables", "check_named", "check_options", "explain_sql", "is_schema", "read_columns", "schema_of",
-           "sql"]
-
 #: Arguments of `splitjoin.join` that are parts of a statement's text instead.
 _IN_THE_TEXT = {
     "on": "write the condition behind ON", "how": "write the kind of join, such as LEFT JOIN",

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-__all__ = ["HONOURED", "unread_clause"]
-
 #: The arguments of each node that this package or DuckDB honours, or refuses in words of its own.
 HONOURED: Mapping[type[exp.Expr], frozenset[str]] = {kind: frozenset(names.split()) for kind, names in {
     exp.Select: "with_ expressions distinct from_ joins where group having qualify windows order limit offset sample",

@@ -30,9 +30,6 @@ from splitjoin.tables.peers import of_duckdb
 
 from .trees import names_in, one_line, quoted, said_columns, sql_text
 
-__all__ = ["REFUSED", "aggregate_names", "ask", "asked_term", "check_constant", "check_order", "connection", "finished",
-           "refused_twice", "row_of_nulls", "taken", "with_tool"]
-
 #: The beginning of the error for a statement that DuckDB refuses.
 REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
 _GIVEN = "; it was given "

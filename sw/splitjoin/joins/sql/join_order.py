@@ -35,8 +35,6 @@ from .statement import SelectItem, Statement, TableName
 from .terms import with_computed_terms
 from .trees import StatementText, conjunction, named_column
 
-__all__ = ["JoinOrder", "join_order", "multiway_rows"]
-
 #: Rows of all tables together from which on an estimate, some milliseconds for each pair of tables, can pay.
 LEAST_ROWS = 20_000
 #: Rows of a table's sample.

@@ -33,9 +33,6 @@ from .statement import CHOOSING, SelectItem, Statement, TableName
 from .terms import make_select
 from .trees import conjunction, named_column
 
-__all__ = ["MultiwaySelect", "MultiwayStep", "Named", "Windows", "in_place_of", "latest", "looks_back", "read_parts",
-           "steps"]
-
 #: A table's label and one of its columns.
 Named = tuple[str, str]
 

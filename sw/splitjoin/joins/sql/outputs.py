@@ -15,8 +15,6 @@ from splitjoin.base.errors import PredicateError, StatementError
 from .database import check_order
 from .trees import has_star, named_column, names_in
 
-__all__ = ["NotDuckDBs", "Outputs", "merged_names"]
-
 #: A column that USING merges: its name, and its trees on the left and on the right.
 Merged = tuple[str, exp.Expr, exp.Column]
 

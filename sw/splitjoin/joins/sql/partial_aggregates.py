@@ -17,8 +17,6 @@ from splitjoin.rows.aggregates import identical_rows
 from .database import aggregate_names, ask
 from .trees import quoted, sql_text
 
-__all__ = ["PARTIAL", "PartialAggregates", "partial_aggregates"]
-
 #: The label of the table with a column for each part that is folded for a row of the first table.
 PARTIAL = "splitjoin partial"
 #: What puts together the parts ``{v}`` of the rows of a group; of an average, a sum and a count.

@@ -30,9 +30,6 @@ from splitjoin.rows.result_values import result_type, to_arrow
 from .reader import Tables, TreeReader, read_select_aggregate, read_value
 from .statement import Ordering, SelectItem, Statement
 
-__all__ = ["ProjectedColumn", "Projection", "SortKey", "output_names", "project", "refuse_ordering", "sorted_rows",
-           "starred"]
-
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 

@@ -51,8 +51,6 @@ from .trees import (
     sql_text,
 )
 
-__all__ = ["Answer", "RunSeveral", "Surroundings"]
-
 #: Runs a statement that is a join alone, over three tables and more.
 RunSeveral = Callable[[Statement, Sequence[pa.Table], JoinOrder], pa.Table]
 #: The error for a statement with several joins where one is meant.

@@ -26,8 +26,6 @@ from splitjoin.lang.types import BOOL, Date, Timestamp
 
 from .statement import SEMI, SelectItem, Statement, TableName
 
-__all__ = ["AsOf", "TreeReader", "as_of", "read_condition", "read_select_aggregate", "read_value"]
-
 #: The two tables, R's first, with their schemas.
 Tables = Sequence[tuple[TableName, Schema]]
 R = TypeVar("R")

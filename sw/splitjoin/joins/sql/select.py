@@ -36,8 +36,6 @@ from .projection import Projection, project
 from .reader import as_of, read_condition
 from .statement import Statement, TableName
 
-__all__ = ["Clause", "PlacedTerm", "Placement", "Select", "Stage", "by_stream", "by_table", "conjunction", "place"]
-
 Clause = Literal["ON", "WHERE"]
 #: ``always`` and ``never`` are constants. ``join+post``: a comparison that is necessary, and the verification of what
 #: it lets through.

@@ -16,9 +16,6 @@ from splitjoin.lang.kind import How
 
 from .trees import FromItem, FromJoin, StatementText, condition_tree, conjunction, from_trees, statement_tree
 
-__all__ = ["CHOOSING", "SEMI", "Kinds", "Ordering", "SelectItem", "Statement", "TableName", "all_tables", "check_steps",
-           "condition_statement", "parse", "read_statement", "statement_of", "table_names"]
-
 T = TokenType
 #: What to write instead of EXISTS, and of IN with a SELECT.
 SEMI = ("instead of EXISTS or IN with a SELECT write FROM r SEMI JOIN s ON r.x = s.a, and ANTI JOIN instead of "

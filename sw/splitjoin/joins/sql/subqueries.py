@@ -23,9 +23,6 @@ from .database import ask
 from .table_join import JoinedTables, RunJoin, TableJoin
 from .trees import conjunction, conjuncts, named_column, quoted, sql_text
 
-__all__ = ["Database", "SubqueryJoin", "SubqueryValue", "has_query", "is_exists", "subquery_join", "subquery_value",
-           "tests_and_values", "value_column", "with_marks"]
-
 #: Tables of rows by the label that their columns are written with.
 Parts = Mapping[str, pa.Table]
 #: The parts of a SELECT that is read as it is: its list, its FROM, its WHERE, and DISTINCT, as it says nothing of rows

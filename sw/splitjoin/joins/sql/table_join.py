@@ -28,9 +28,6 @@ from .statement import SelectItem, Statement, TableName
 from .terms import OneTableTerms
 from .trees import FromItem, FromJoin, StatementText, conjunction, quoted, sql_text
 
-__all__ = ["OF_ROW", "Ints", "JoinedTables", "RunJoin", "TableJoin", "lateral_columns", "lateral_rows",
-           "nearest_pairs"]
-
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
 Ints = npt.NDArray[np.int64]

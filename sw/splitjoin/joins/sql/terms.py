@@ -24,8 +24,6 @@ from .select import Select
 from .statement import Statement, TableName
 from .trees import conjunction, conjuncts, named_column, quoted, sql_text
 
-__all__ = ["OneTableTerms", "computed_terms", "extended", "make_select", "with_computed_terms"]
-
 #: The text above all that begin with p, where there is one. No text has a character from D800 to DFFF.
 _LAST = "rtrim(p, chr(1114111))"
 _ABOVE = (f"CASE WHEN {_LAST} <> '' THEN left({_LAST}, length({_LAST}) - 1) || chr(CASE unicode(right({_LAST}, 1)) "

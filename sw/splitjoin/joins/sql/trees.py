@@ -27,10 +27,6 @@ from splitjoin.lang.sql.source import WholeIntervals, language_functions, unread
 
 from .clauses import unread_clause
 
-__all__ = ["FromItem", "FromJoin", "FromTree", "StatementParser", "StatementSql", "StatementText", "check_meaning",
-           "condition_tree", "conjunction", "conjuncts", "from_trees", "has_star", "may_join", "named_column",
-           "names_in", "one_line", "qualified", "quoted", "said_columns", "sql_text", "statement_tree"]
-
 #: Words by which a query may begin.
 _BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
 _PAIRS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET,

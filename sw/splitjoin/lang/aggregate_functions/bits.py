@@ -16,8 +16,6 @@ from ..properties import denominator
 from ..types import Bool, Decimal, is_exact
 from .function import AggregateFunction, Term, TermKind
 
-__all__ = ["BIT_FUNCTIONS"]
-
 
 @dataclass(frozen=True)
 class _Logical(AggregateFunction):

@@ -17,8 +17,6 @@ from .function import AggregateFunction, Ints, PairFold, Term, order_key
 from .ranked import RANKED_FUNCTIONS
 from .sums import SUM_FUNCTIONS
 
-__all__ = ["DISTINCT_FUNCTIONS", "SAME_OF_DISTINCT"]
-
 #: Aggregates whose value does not depend on how often a value occurs.
 SAME_OF_DISTINCT = {"min", "max", "bool_and", "bool_or", "bit_and", "bit_or"}
 

@@ -19,8 +19,6 @@ from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr, sides
 
-__all__ = ["AggregateFunction", "Ints", "PairFold", "Term", "TermKind", "order_key", "place_of"]
-
 Ints = npt.NDArray[np.int64]
 TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last", "fold", "deviation",
                    "quantile", "upper quantile", "mode", "bit_and", "bit_or", "bit_xor"]

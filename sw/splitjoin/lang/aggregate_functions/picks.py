@@ -13,8 +13,6 @@ from ..ir import Expr
 from ..types import Bool
 from .function import AggregateFunction, Term, order_key
 
-__all__ = ["PICK_FUNCTIONS", "Pick"]
-
 
 @dataclass(frozen=True)
 class Pick(AggregateFunction):

@@ -22,8 +22,6 @@ from ..types import Bool, String, is_exact
 from .function import AggregateFunction, Ints, PairFold, Term, order_key, place_of
 from .sums import OfNumbers, is_numeric, quotients
 
-__all__ = ["RANKED_FUNCTIONS"]
-
 _HALF = Fraction(1, 2)
 
 

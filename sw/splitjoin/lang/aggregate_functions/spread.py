@@ -19,8 +19,6 @@ from ..types import EXACT, Float
 from .function import AggregateFunction, Term
 from .sums import OfNumbers, rounded
 
-__all__ = ["SPREAD_FUNCTIONS"]
-
 
 @dataclass(frozen=True)
 class _Spread(OfNumbers):

@@ -18,8 +18,6 @@ from ..ir import Expr
 from ..types import Float, is_exact, is_length
 from .function import AggregateFunction, Term, order_key
 
-__all__ = ["SUM_FUNCTIONS", "OfNumbers", "is_numeric", "quotients", "rounded", "rounded_sum", "total"]
-
 
 class _Count(AggregateFunction):
     nullable: ClassVar[bool] = False

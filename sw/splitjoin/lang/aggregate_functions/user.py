@@ -15,8 +15,6 @@ from ..ir import Col, Expr
 from ..types import Float
 from .function import AggregateFunction, Term
 
-__all__ = ["FoldFailure", "FoldTerm", "UserFunction", "last_state"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FoldTerm(Term):

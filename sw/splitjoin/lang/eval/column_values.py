@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from ..ir import Col
 from ..types import Decimal, plain
 
-__all__ = ["INT64", "Vector", "column", "joined_halves", "magnitude", "narrowed", "typed", "widen"]
-
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 

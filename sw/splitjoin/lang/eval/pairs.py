@@ -13,8 +13,6 @@ from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
 from splitjoin.lang.ir import Expr, columns
 from splitjoin.lang.schema import SIDES, other_side
 
-__all__ = ["PairTest", "column_arrays"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 

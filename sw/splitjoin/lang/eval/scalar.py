@@ -20,8 +20,6 @@ from ..operations import OPERATIONS, float_values, like_pattern
 from ..schema import Side
 from ..types import FLOAT32, FLOAT64, Duration, Float, Int, Timestamp, Type, units_per
 
-__all__ = ["Evaluator", "Row", "RowValue", "compile_condition", "evaluate"]
-
 #: A value of the IR: int or Fraction (exact types and times), float (float64), numpy.float32, bool, str, bytes, None
 #: (NULL).
 RowValue = Any

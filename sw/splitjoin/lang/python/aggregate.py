@@ -24,8 +24,6 @@ from .steps import Steps, pruned
 from .values import Value, lift
 from .variables import StateRecord, is_traced
 
-__all__ = ["AggregateClass", "aggregate", "function"]
-
 
 class AggregateClass:
     """A compiled class. Called with values such as ``"s.price"``, one for each parameter of ``add``, it is an aggregate

@@ -10,8 +10,6 @@ from .. import functions
 from ..refusals import text_of
 from .values import Value, lift
 
-__all__ = ["coalesce", "date_diff", "date_trunc", "greatest", "least", "where"]
-
 
 def least(*values: Any) -> Value:
     """The least of the values that are not NULL, as SQL's ``least``; NaN is greater than every number."""

@@ -23,8 +23,6 @@ from .steps import Steps
 from .values import Value, lift
 from .variables import StateRecord, Struct, is_struct
 
-__all__ = ["NumberField", "StatefulClass", "assigned", "declared", "slot_values", "stated_field", "stated_width"]
-
 _WIDTHS = "splitjoin.signed(bits), unsigned(bits) or fixed(bits, fraction)"
 
 

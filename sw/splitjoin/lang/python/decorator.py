@@ -39,8 +39,6 @@ from ..types import (
 )
 from .trace import trace
 
-__all__ = ["TypedPredicate", "predicate"]
-
 #: Python type → the column type it stands for where none is known, and those it takes.
 _KINDS: dict[Any, tuple[Type, tuple[type[Type], ...]]] = {
     bool: (BOOL, (Bool,)), int: (Int(64), (Int,)), float: (FLOAT64, (Float,)), str: (STRING, (String,)),

@@ -31,8 +31,6 @@ from .source import FunctionSource
 from .values import Value, lift
 from .variables import StateRecord, Struct, Variables, is_struct, is_traced, item_names, like
 
-__all__ = ["UNROLLED", "Expressions", "unknown"]
-
 #: Functions that call each other are followed so deep.
 _CALLS = 20
 #: Values that an unrolled loop may have.

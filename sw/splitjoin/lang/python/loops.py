@@ -6,8 +6,6 @@ import ast
 from collections.abc import Sequence
 from typing import Any, TypeGuard, TypeVar
 
-__all__ = ["ABSENT", "ends_early", "unbroken"]
-
 T = TypeVar("T", bound=ast.AST)
 #: The value of a loop that has returned none.
 ABSENT: Any = object()

@@ -14,8 +14,6 @@ from splitjoin.base.errors import PredicateError, SplitJoinError
 
 from ..locations import marked
 
-__all__ = ["FunctionSource"]
-
 E = TypeVar("E", bound=SplitJoinError)
 
 

@@ -22,8 +22,6 @@ from .steps import Steps
 from .values import Value
 from .variables import StateRecord, Struct, is_traced, item_names, like
 
-__all__ = ["FunctionRun"]
-
 
 class FunctionRun(Expressions):
     """Executes the function of ``source`` with stand-ins as arguments. ``places`` keeps assigned values."""

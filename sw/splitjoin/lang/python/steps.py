@@ -13,8 +13,6 @@ from ..types import EXACT, Bool, Float, Int, is_exact
 from .values import Value
 from .variables import Variables
 
-__all__ = ["Steps", "pruned"]
-
 _INT64 = Int(64).range
 
 

@@ -14,8 +14,6 @@ from ..locations import located
 from ..schema import Schema
 from .values import Row, Value
 
-__all__ = ["trace"]
-
 
 def trace(fn: Callable[[Any, Any], Any], r: Schema, s: Schema) -> Expr:
     """The IR of the condition that ``fn(r, s)`` computes, by calling it once with a `Row` of each stream.

@@ -19,8 +19,6 @@ from ..refusals import Refusing, operand_text, refuse, text_of
 from ..schema import Schema
 from ..types import Bool, Exact, Int
 
-__all__ = ["Row", "Value", "lift"]
-
 
 class Row:
     """The tuple of one stream in a traced function: ``r.x`` or ``r["x"]`` is column x."""

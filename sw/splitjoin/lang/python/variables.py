@@ -8,8 +8,6 @@ from typing import Any
 from ..ir import Expr, check_depth
 from .values import Value
 
-__all__ = ["StateRecord", "Struct", "Variables", "is_struct", "is_traced", "item_names", "like"]
-
 #: Letters of a text by which errors call a kept value.
 _TEXT = 80
 

@@ -16,9 +16,6 @@ from ..locations import marked
 from ..operations import OPERATIONS
 from .words import WORDS
 
-__all__ = ["ConditionText", "Sql", "WholeIntervals", "language_functions", "short", "sql_of", "sql_tokens",
-           "unreadable", "untokenizable", "with_names"]
-
 
 def language_functions(known: Mapping[str, Any]) -> dict[str, Any]:
     """The functions ``known`` to a parser without the language's, which are read by their names, whatever sqlglot knows

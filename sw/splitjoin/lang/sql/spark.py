@@ -23,8 +23,6 @@ from .parser import SqlReader
 from .source import Sql, sql_of
 from .spark_times import TIME_FUNCTIONS, Maker, extracted, spark_cast
 
-__all__ = ["SPARK_FUNCTIONS", "SparkReader", "is_interval", "spark_functions"]
-
 _CMP: dict[str, CmpOp] = {"=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "<>": "<>"}
 
 

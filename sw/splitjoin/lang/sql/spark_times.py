@@ -18,8 +18,6 @@ from ..ir import Arith, Expr, Lit, UnitNumber
 from ..local_times import check_unit
 from ..types import EXACT, STRING, UNIT_NS, Date, Duration, Float, Int, Timestamp, Type
 
-__all__ = ["TIME_FUNCTIONS", "Maker", "extracted", "spark_cast"]
-
 Maker = Callable[[list[Expr], str], Expr]
 _US = {name: ns // 1000 for name, ns in UNIT_NS.items() if ns >= 1000}
 #: The parts of an INTERVAL of days: the unit in which each is counted, and the one that it is a part of.

@@ -14,8 +14,6 @@ from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError
 
-__all__ = ["WORDS"]
-
 #: Kilometres of the Earth's mean diameter (IUGG).
 _DIAMETER = 2 * 6371.0088
 #: The square of the straight line between two points of the unit sphere, by the differences of their coordinates.

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError
 
-__all__ = ["Budget"]
-
 #: Seconds between two checks that a client is still connected.
 _LOOK_SECONDS = 0.2
 

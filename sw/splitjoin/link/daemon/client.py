@@ -34,8 +34,6 @@ from .protocol import (
     send,
 )
 
-__all__ = ["DaemonDevice", "DaemonSession", "daemon_addresses", "daemon_status", "stop_daemon"]
-
 #: Seconds to wait for the reply to a request for status or to stop, and for the daemon to end.
 _PATIENCE = 30.0
 

@@ -10,8 +10,6 @@ from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.device import Device, Items, Session
 
-__all__ = ["ClientDisconnected", "Holder", "Lease", "LeaseCounts", "LeasedDevice", "Leases", "Wanted"]
-
 #: Seconds between two checks that a waiting client is still connected.
 _LOOK_SECONDS = 0.2
 

@@ -14,8 +14,6 @@ from splitjoin.base import threads
 from splitjoin.base.cache import cache_folder
 from splitjoin.base.errors import DeviceError
 
-__all__ = ["check_peer", "default_socket", "listen", "lock_socket", "peer"]
-
 #: Longer paths do not fit the kernel's address of a Unix socket (108 bytes with a zero at the end).
 _MAX_PATH = 107
 #: Connections that wait until the daemon accepts them.

@@ -33,10 +33,6 @@ from splitjoin.lang.types import from_arrow
 
 from .budget import Budget
 
-__all__ = ["MAX_HEADER", "MAX_PAYLOADS", "MAX_PAYLOAD_BYTES", "Message", "ProtocolError", "arrivals_payloads",
-           "error_header", "items_payload", "latencies_payload", "needed_columns", "option", "raised_error",
-           "read_arrivals", "read_items", "read_latencies", "receive", "receiving", "send"]
-
 #: The last byte is the version. Both ends come from one release of splitjoin, so there is no negotiation.
 MAGIC = b"SJD\x01"
 _HEAD = struct.Struct("<4sI")

@@ -37,8 +37,6 @@ from .protocol import (
     send,
 )
 
-__all__ = ["MAX_CONNECTIONS", "MAX_NAME", "MAX_WAIT", "Server"]
-
 #: The most connections at a time.
 MAX_CONNECTIONS = 256
 #: The most characters of a key, a token or a holder's name.

@@ -16,8 +16,6 @@ from splitjoin.lang.ir import Arith, Call, Cmp, Expr, Lit, Or, sides
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import BOOL, EXACT
 
-__all__ = ["apart", "equal_bits", "parted", "within_blocks"]
-
 #: The most equalities that one comparison becomes.
 _MOST_BLOCKS = 8
 

@@ -18,8 +18,6 @@ from ..keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key
 from ..linear import LinearTerm, Total, relation
 from ..relations import EqualText, FloatBand, FloatOrder, Product, TextOrder, WideRelation
 
-__all__ = ["NoInterval", "bounded", "direct", "isolated"]
-
 
 class NoInterval(Exception):
     """The reason why a comparison is no interval test."""

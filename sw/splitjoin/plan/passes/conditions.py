@@ -31,8 +31,6 @@ from splitjoin.lang.types import BOOL, EXACT, FLOAT64, Bool, Date, Decimal, Dura
 from ..linear import Total
 from .bits import parted
 
-__all__ = ["TooManyCases", "fold", "lift", "narrow"]
-
 _TRUE, _FALSE, _NULL = Lit(BOOL, True), Lit(BOOL, False), Lit(BOOL, None)
 
 

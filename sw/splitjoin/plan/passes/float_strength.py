@@ -19,8 +19,6 @@ from splitjoin.lang.types import BOOL, Float
 from ..forms import Both
 from .bounds import NoInterval, direct, isolated
 
-__all__ = ["Simpler", "root_bound", "simpler_float"]
-
 
 @dataclass(frozen=True)
 class Simpler:

@@ -25,11 +25,6 @@ from .prune import LEAST, pruned
 from .strength import ComputedTests, reduced
 from .tree import Node, Split, choose_main, merge, node_text, share, split
 
-__all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "PRUNE", "SHARE", "SPLIT",
-           "STRENGTH", "Conjunct", "Conjuncts", "Forms", "Observer", "Pass", "Phase", "SplitForms",
-           "TreeOfTests", "compiled", "make_plan", "strength"]
-
-
 Now = TypeVar("Now", Expr, Form)
 
 

@@ -22,8 +22,6 @@ from ..keys import ExactKey, WideKey
 from ..linear import ExactRelation
 from ..relations import Product, Unit, WideRelation, interval
 
-__all__ = ["LEAST", "excluded", "pruned"]
-
 #: The least share of the pairs that a test excludes. The tests of a 16-bit comparison take some 10 % of a small core's
 #: LUTs, and add as much to a record as other keys; one more candidate in 32 costs less than that.
 LEAST = Fraction(1, 32)

@@ -16,8 +16,6 @@ from splitjoin.lang.types import BOOL, EXACT
 
 from ..linear import Total
 
-__all__ = ["remainder"]
-
 _ZERO = Lit(EXACT, 0)
 _TRUE, _FALSE = Lit(BOOL, True), Lit(BOOL, False)
 

@@ -40,8 +40,6 @@ from .bounds import NoInterval, direct
 from .float_strength import Simpler, simpler_float
 from .residues import remainder
 
-__all__ = ["ComputedTests", "NotComputed", "reduced", "simpler"]
-
 #: Largest number of absolute values in one comparison that are split; each one doubles the comparisons.
 _MOST_SIGNS = 3
 

@@ -35,8 +35,6 @@ from ..plan import KeySlot, Main, Placed, Plan, Shared, Test, Tree
 from ..relations import FloatBand, FloatOrder, Relation, Unit, WideRelation, tightest
 from ..text import key_text, relation_text
 
-__all__ = ["ComputedLeaf", "Leaf", "Node", "Split", "choose_main", "merge", "node_text", "share", "split"]
-
 
 @dataclass(frozen=True)
 class Split:

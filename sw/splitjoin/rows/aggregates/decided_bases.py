@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from splitjoin.engines.device import PAIR, Items
 
-__all__ = ["DecidedBases"]
-
 Ints = npt.NDArray[np.int64]
 
 

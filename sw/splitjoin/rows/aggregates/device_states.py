@@ -23,8 +23,6 @@ from .user_fold import fold_user
 if TYPE_CHECKING:
     from splitjoin.circuit.folding import FoldChoice
 
-__all__ = ["state_values"]
-
 Array = npt.NDArray[Any]
 
 

@@ -16,8 +16,6 @@ from ..operator import RowBatch
 from .decided_bases import DecidedBases, Ints
 from .fold import FoldedRows, Gather
 
-__all__ = ["EarlyAggregateOperator"]
-
 _NONE = np.empty(0, np.int64)
 
 

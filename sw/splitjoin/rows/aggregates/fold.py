@@ -26,9 +26,6 @@ from ..result_values import result_type, to_arrow
 from .decided_bases import DecidedBases
 from .terms import PairTerms
 
-__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "chunked", "finished", "folded_values",
-           "may_have_values_without_partners", "vectors", "without_partners"]
-
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 #: The columns ``names`` of the rows of a stream with these ids.

@@ -11,8 +11,6 @@ from splitjoin.lang.types import plain
 
 from .decided_bases import DecidedBases
 
-__all__ = ["identical_rows", "merged_bases"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -14,8 +14,6 @@ from ..operator import RowBatch
 from .decided_bases import DecidedBases
 from .operator import PartnersOperator
 
-__all__ = ["NearestOperator"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -16,8 +16,6 @@ from .decided_bases import DecidedBases
 from .fold import FoldedRows, Gather
 from .identical import merged_bases
 
-__all__ = ["AggregateOperator", "Groups"]
-
 Ints = npt.NDArray[np.int64]
 #: For each tuple of R the first one that is identical; None where each is a base of its own.
 Groups = npt.NDArray[np.int64] | None

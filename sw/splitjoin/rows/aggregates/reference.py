@@ -29,8 +29,6 @@ from ..result_values import to_arrow
 from .fold import aggregate_types
 from .user_values import argument_error, overflow_error, result_error
 
-__all__ = ["reference_aggregates"]
-
 
 def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
                          groups: npt.NDArray[np.int64] | None = None) -> tuple[Items, list[pa.ChunkedArray]]:

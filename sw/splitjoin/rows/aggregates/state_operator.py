@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from splitjoin.circuit.folded_states import FoldedStates
     from splitjoin.circuit.folding import FoldChoice
 
-__all__ = ["StateOperator", "WholeStateOperator", "state_operator"]
-
 Ints = npt.NDArray[np.int64]
 #: The row ids of the first rows of both streams that are retained, and these rows in arrival order.
 Retained = Callable[[], tuple[tuple[int, int], Arrivals]]

@@ -16,8 +16,6 @@ from splitjoin.lang.ir import Col, Expr
 from .decided_bases import DecidedBases
 from .user_fold import fold_user
 
-__all__ = ["PairTerms"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from splitjoin.lang.fold import Fold, Overflow
 from .decided_bases import DecidedBases
 from .user_values import Arguments, argument_arrays, argument_error, overflow_error, results
 
-__all__ = ["fold_user", "kernel", "user_states"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from splitjoin.lang.ir import Col, Expr
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import Bool
 
-__all__ = ["ProgramWriter", "fold_source"]
-
 _SOURCE = '''import numpy as np
 from splitjoin.engines.compiled.intrinsics import popcount
 from splitjoin.engines.compiled.jit import compiled_as_numpy

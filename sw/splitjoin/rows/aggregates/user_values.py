@@ -15,9 +15,6 @@ from splitjoin.lang.eval.vector import Vector, evaluate_columns, widen
 from splitjoin.lang.fold import Width
 from splitjoin.lang.types import Float
 
-__all__ = ["Arguments", "argument_arrays", "argument_error", "argument_numbers", "overflow_error",
-           "result_error", "results"]
-
 Ints = npt.NDArray[np.int64]
 
 

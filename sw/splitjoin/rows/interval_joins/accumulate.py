@@ -13,9 +13,6 @@ import numpy as np
 
 from splitjoin.engines.compiled.jit import compiled
 
-__all__ = ["ADD", "COUNT", "DISTINCT", "EMIT", "FLOAT_SUM", "GREATEST", "INT_SUM", "LEAST", "OUTPUTS", "REMOVE",
-           "RESET", "Different", "Primitives", "SlotStates", "fold"]
-
 #: An operation is ``row << 2 | code``: add or remove an S row, empty the slot, or emit the values for base ``row``.
 ADD, REMOVE, EMIT, RESET = 0, 1, 2, 3
 #: Kinds of primitives.

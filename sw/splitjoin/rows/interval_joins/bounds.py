@@ -11,8 +11,6 @@ from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.compiled.jit import compiled
 from splitjoin.lang.query import Query
 
-__all__ = ["IntervalBounds"]
-
 Ints = npt.NDArray[np.int64]
 
 _UNLIMITED = 2**62

@@ -17,8 +17,6 @@ from .folder import Engine, IntervalFolder
 from .form import IntervalForm, interval_form
 from .sliding import SlidingEngine
 
-__all__ = ["IntervalChoice", "interval_choice"]
-
 _ENGINES: dict[str, Callable[[IntervalForm, int, HostFolds, bool], Engine]] = {
     SlidingEngine.name: lambda form, workers, *_: SlidingEngine(form, workers),
     KeyOijEngine.name: lambda form, workers, _, in_order: KeyOijEngine(form, workers, in_order=in_order),

@@ -23,8 +23,6 @@ from splitjoin.lang.types import Float, is_exact, is_text
 from ..aggregates.user_values import argument_numbers
 from .form import Feed, IntervalForm
 
-__all__ = ["EncodedRows", "IntervalEncoder"]
-
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

@@ -6,8 +6,6 @@ from splitjoin.lang.query import Query
 
 from .form import IntervalForm, interval_form
 
-__all__ = ["explain_engine", "folding", "no_interval"]
-
 
 def explain_engine(query: Query) -> str:
     """The engine that folds the aggregates of ``query`` on the CPU by default, and the reason."""

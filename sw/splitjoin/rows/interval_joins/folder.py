@@ -20,8 +20,6 @@ from .sliding import Bases
 from .state import FoldedBases
 from .user_state import partners_of
 
-__all__ = ["Engine", "IntervalFolder"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Fewest tuples for which threads are woken.

@@ -22,8 +22,6 @@ from splitjoin.lang.types import Bool, Date, Duration, Float, Timestamp, is_exac
 
 from .user_form import UserWay, user_way
 
-__all__ = ["Feed", "IntervalForm", "Primitive", "UserPrimitive", "interval_form"]
-
 
 @dataclass(frozen=True)
 class Feed:

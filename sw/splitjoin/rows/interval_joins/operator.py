@@ -19,8 +19,6 @@ from .choice import IntervalChoice
 from .state import FoldedBases
 from .values import aggregate_values
 
-__all__ = ["fold_slices"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from .encoding import EncodedRows
 
-__all__ = ["StoredRows"]
-
 Ints = npt.NDArray[np.int64]
 
 _MIN_CAPACITY = 1 << 12

@@ -21,8 +21,6 @@ from ..operator import RowBatch
 from .choice import IntervalChoice
 from .values import aggregate_values
 
-__all__ = ["IntervalOperator", "StarDevice"]
-
 Ints = npt.NDArray[np.int64]
 
 

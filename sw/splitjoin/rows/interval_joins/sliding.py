@@ -20,8 +20,6 @@ from .form import IntervalForm
 from .rows import StoredRows
 from .state import FoldedBases, FoldState
 
-__all__ = ["Bases", "SlidingEngine"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Operations that are written down before they are carried out.

@@ -24,8 +24,6 @@ from .form import IntervalForm
 from .rows import StoredRows, moved_ring
 from .user_state import UserState, user_outputs
 
-__all__ = ["FoldState", "FoldedBases"]
-
 Ints = npt.NDArray[np.int64]
 
 _KINDS = {"count": COUNT, "int sum": INT_SUM, "float sum": FLOAT_SUM, "least": LEAST, "greatest": GREATEST,

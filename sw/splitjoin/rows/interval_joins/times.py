@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from splitjoin.lang.query import Query
 
-__all__ = ["IntervalLengths", "before"]
-
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 

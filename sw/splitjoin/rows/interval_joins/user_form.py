@@ -12,8 +12,6 @@ from splitjoin.lang.ir import Arith, Case, Cmp, Col, Expr, Extreme, Lit
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import EXACT
 
-__all__ = ["UserWay", "user_way"]
-
 Range = tuple[Fraction, Fraction]
 
 

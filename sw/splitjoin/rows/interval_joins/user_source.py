@@ -12,8 +12,6 @@ from splitjoin.lang.properties import value_range
 
 from ..aggregates.user_source import ProgramWriter
 
-__all__ = ["compiles", "user_kernel"]
-
 _HEAD = '''import numpy as np
 from splitjoin.engines.compiled.intrinsics import popcount
 from splitjoin.engines.compiled.jit import compiled_as_numpy

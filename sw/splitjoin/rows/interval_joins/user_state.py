@@ -14,8 +14,6 @@ from .user_source import user_kernel
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["UserState", "partners_between", "partners_of", "user_outputs"]
-
 Ints = npt.NDArray[np.int64]
 
 

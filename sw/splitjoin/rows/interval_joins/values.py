@@ -20,8 +20,6 @@ from ..aggregates.user_values import results
 from .form import IntervalForm
 from .state import FoldedBases
 
-__all__ = ["aggregate_values"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -23,9 +23,6 @@ from splitjoin.lang.schema import SIDES, Side
 
 from .undecided import NEVER, Ints, later
 
-__all__ = ["Decisions", "OrderedRows", "Places", "Segments", "choice_limits", "deciding_arrivals", "nearest_until",
-           "ordered", "places_before"]
-
 #: For each row the position of the arrival that brings it, or before whose results it comes, and its stream.
 Places = tuple[Ints, npt.NDArray[np.uint8]]
 

@@ -13,8 +13,6 @@ from .decisions import nearest_until
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
-__all__ = ["order_by_times"]
-
 #: Rows whose times are looked at together, so that they stay in a cache.
 _SLICE = 1 << 16
 #: Times up to which four times as much fits 64 bits.

@@ -20,8 +20,6 @@ from splitjoin.lang.schema import SIDES, Side
 from .decisions import OrderedRows
 from .undecided import NONE, Ints
 
-__all__ = ["neighbour_rows", "reference_neighbours"]
-
 
 def neighbour_rows(query: Query, incoming: Arrivals, found: TableNeighbours) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, of whose partners the nearest are ``found``."""

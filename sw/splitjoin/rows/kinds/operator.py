@@ -20,8 +20,6 @@ from .decisions import Decisions, choice_limits, deciding_arrivals, ordered, pla
 from .own_side import OwnSide
 from .undecided import MOST_ROWS, NEVER, NONE, Ints, Undecided
 
-__all__ = ["KindOperator"]
-
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 

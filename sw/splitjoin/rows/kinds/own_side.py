@@ -17,8 +17,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import plain
 
-__all__ = ["OwnSide"]
-
 
 @dataclass(frozen=True)
 class OwnSide:

@@ -19,8 +19,6 @@ from splitjoin.lang.schema import SIDES, Side, other_side
 
 from .own_side import OwnSide
 
-__all__ = ["reference_rows"]
-
 Item = tuple[int, int, int, int]
 #: The greatest event time: nothing comes after it.
 _END = 2**63 - 1

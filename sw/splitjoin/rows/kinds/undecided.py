@@ -11,8 +11,6 @@ import numpy.typing as npt
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.lang.windows import Extent
 
-__all__ = ["MOST_ROWS", "NEVER", "NONE", "Ints", "Undecided", "later"]
-
 Ints = npt.NDArray[np.int64]
 
 #: A partner that does not exist, and an arrival that has not come.

@@ -22,8 +22,6 @@ from .decisions import nearest_until
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
-__all__ = ["UnorderedAsOfOperator", "UnorderedKindOperator", "operations", "rows_of"]
-
 _MAX = 2**63 - 1
 #: What is noted of every waiting tuple.
 _NUMBERS = ("id", "time", "matched", "ruled_out", "given")

@@ -19,8 +19,6 @@ from .nearest_order import order_by_times
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
-__all__ = ["table_rows"]
-
 #: What divides the work on rows after their join, when its threads are gone.
 _ALONE = Slices()
 

@@ -36,8 +36,6 @@ from ..envelope import DamagedSnapshot
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["EpochFolder", "Manifest", "drop_epochs", "epoch_files", "hidden_name", "read_manifest"]
-
 _FORMAT = 1
 _MANIFEST, _LOCK, _DROPPED = "_manifest.json", "_lock", "_dropped.json"
 #: The names of rows that are no epoch yet, of epochs, and of states.

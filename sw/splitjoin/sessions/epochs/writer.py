@@ -22,8 +22,6 @@ from ..envelope import DamagedSnapshot
 from ..gate.times import Lateness, parse_lateness
 from .folder import EpochFolder
 
-__all__ = ["POLL_SECONDS", "DeliveredCounts", "EpochSource", "EpochWriter", "EpochsOfResults"]
-
 #: Seconds between two polls of a device that finds results by itself.
 POLL_SECONDS = 0.01
 #: Bounds of an epoch if none is given.

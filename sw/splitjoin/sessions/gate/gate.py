@@ -26,8 +26,6 @@ from .source import Run, Shed, Source, SourceQueue, rises
 from .source_gate import Place, SourceGate
 from .times import to_ticks
 
-__all__ = ["ScaleGate", "UnorderedGate"]
-
 #: A rank behind every source.
 _END = (2, 0)
 #: The time that a stream has passed which is finished: no event time to speak of is greater.

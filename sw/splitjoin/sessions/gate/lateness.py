@@ -16,8 +16,6 @@ from splitjoin.lang.time_columns import TimeColumns
 from .source import SourceQueue
 from .times import by_side, parse_idle, parse_lateness
 
-__all__ = ["LatenessRule", "Watermark", "later"]
-
 Ticks = npt.NDArray[np.int64]
 #: The rules by which a tuple is late; `LatenessRule` says what each means.
 Watermark = Literal["source", "min", "max", "spark"]

@@ -19,8 +19,6 @@ from splitjoin.base import threads
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side
 
-__all__ = ["Columns", "GateReader", "GateState", "ReadyGate", "ReadySequence"]
-
 #: Tuples of a slice to which further ones are added while no reader has read it.
 _SMALL_SLICE = 1 << 14
 

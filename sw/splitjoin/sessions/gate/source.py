@@ -18,8 +18,6 @@ from splitjoin.base.errors import InputError
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Side
 
-__all__ = ["LateRows", "Run", "Shed", "Source", "SourceOwner", "SourceQueue", "check_side", "check_unfinished", "rises"]
-
 Ticks = npt.NDArray[np.int64]
 
 #: Runs of up to this many tuples together are merged: there are fewer runs, and each tuple is copied only a few times.

@@ -19,8 +19,6 @@ from splitjoin.tables.inputs import as_batch
 from .readers import GateState, ReadyGate, ReadySequence
 from .source import LateRows, Shed, Source, SourceQueue, check_side, check_unfinished
 
-__all__ = ["Place", "SourceGate"]
-
 #: A place in arrival order: event time in ticks, then the rank of the source.
 Place = tuple[int, tuple[int, int]]
 

@@ -16,8 +16,6 @@ from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import Span, parse_window
 
-__all__ = ["Idle", "Lateness", "by_side", "parse_idle", "parse_lateness", "time_value", "to_ticks"]
-
 #: How late tuples may come: of both streams, or of each; None for a stream that has no say in the watermark.
 Lateness = Union[int, str, Span, Sequence[Union[int, str, Span, None]], Mapping[str, Union[int, str, Span, None]]]
 #: After what time of silence the others do not wait: of both streams, or of each; None for never.

@@ -29,8 +29,6 @@ from ..schemas import SessionSchemas
 from ..snapshot import DeviceProgress, Snapshot, identity
 from .scan import FoundPairs, SharedScan
 
-__all__ = ["ChosenPairs", "PairTest", "Places"]
-
 Mask = npt.NDArray[np.bool_]
 RowIds = tuple[int, int]
 #: The age in ticks that no tuple exceeds.

@@ -35,8 +35,6 @@ from .input import SharedInput
 from .query import SharedPipeline, SharedQuery
 from .scan import SharedScan
 
-__all__ = ["CommonHost", "CommonJoin", "any_of"]
-
 #: What a user can do whose query is refused.
 _OWN = "or give the query a device of its own, with streams.query(…)"
 

@@ -16,8 +16,6 @@ from ..retained import RetainedState, RetainedWindows
 from ..schemas import SessionSchemas
 from ..snapshot import DeviceProgress, Snapshot, identity
 
-__all__ = ["SharedInput"]
-
 
 class SharedInput:
     """What the sources of shared streams of ``base`` give; nothing has come yet. With ``retains``, the tuples that its

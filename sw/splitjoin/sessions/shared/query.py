@@ -20,9 +20,6 @@ from ..snapshot import Snapshot, identity
 from .chosen_pairs import ChosenPairs
 from .scan import SharedScan, opened_pipeline
 
-__all__ = ["SharedPipeline", "SharedQuery", "new_name"]
-
-
 #: What a query reads: a pipeline of its own, or what it chooses of a common join's pairs.
 SharedPipeline = Pipeline[GateReader] | ChosenPairs
 

@@ -24,8 +24,6 @@ from ..pipeline import Pipeline
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
 
-__all__ = ["FoundPairs", "SharedScan", "opened_pipeline"]
-
 Ints = npt.NDArray[np.int64]
 #: Seconds after which a query that waits looks again, as another one may have read what it waits for.
 _PATIENCE = 0.02

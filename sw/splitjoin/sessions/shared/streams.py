@@ -37,8 +37,6 @@ from .input import SharedInput
 from .query import SharedPipeline, SharedQuery, new_name
 from .scan import SharedScan, opened_pipeline
 
-__all__ = ["SharedStreams"]
-
 #: The condition of the query whose windows are what is kept for later queries.
 _ANY = "TRUE"
 #: A snapshot holds those of the streams and of each query.

@@ -15,8 +15,6 @@ from pyspark.sql.streaming.listener import QueryStartedEvent
 from ..listeners import Listener
 from .micro_batch import CHECKPOINT
 
-__all__ = ["tell_checkpoints"]
-
 #: Sessions whose queries tell their checkpoints.
 _SESSIONS = WeakSet[SparkSession]()
 

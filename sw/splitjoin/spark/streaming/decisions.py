@@ -30,8 +30,6 @@ from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
-__all__ = ["GroupBatch", "OrderedGroupRows", "PairedGroupRows", "in_arrival_order"]
-
 _MAX = 2**63 - 1
 
 

@@ -24,8 +24,6 @@ from .decisions import GroupBatch, OrderedGroupRows
 from .group import Counts
 from .rows import Numbers
 
-__all__ = ["FoldedGroupRows"]
-
 
 class FoldedGroupRows(OrderedGroupRows):
     """Folds the aggregates of a group's base tuples, micro-batch by micro-batch."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from .micro_batch import MicroBatch
 from .store import StateFiles
 
-__all__ = ["Frontier", "digest_of"]
-
 
 @dataclass(frozen=True)
 class Frontier:

@@ -39,8 +39,6 @@ from .sessions import KeptSession, in_slices
 from .slots import Slots
 from .watermark import Progress, Watermarks
 
-__all__ = ["Counts", "GroupJoin", "GroupState", "GroupStep"]
-
 Numbers = npt.NDArray[np.int64]
 
 #: Tuples of a micro-batch from which on it is looked at for skew.

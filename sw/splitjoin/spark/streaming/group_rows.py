@@ -12,8 +12,6 @@ import pyarrow as pa
 from .group import Counts, GroupJoin, GroupStep
 from .rows import Numbers, Rows
 
-__all__ = ["FoundPairs", "GroupRows", "StepRows"]
-
 #: Tuples of R, of S, and positions in both, a pair each.
 FoundPairs = tuple[Rows, Rows, Numbers, Numbers]
 

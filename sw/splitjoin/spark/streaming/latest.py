@@ -26,8 +26,6 @@ from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Rows
 
-__all__ = ["LatestGroupRows"]
-
 
 class LatestGroupRows(GroupRows):
     """Decides the rows of an as-of join without a window by a session of ``device`` for each step."""

@@ -21,8 +21,6 @@ from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
-__all__ = ["MatchedRows"]
-
 _NONE = np.empty(0, np.int64)
 
 

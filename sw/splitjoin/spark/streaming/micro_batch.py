@@ -20,8 +20,6 @@ from splitjoin.base.errors import SnapshotError, UnsupportedError
 
 from ..workers import shipped
 
-__all__ = ["CHECKPOINT", "FOLDER", "MicroBatch", "PlannedBatch", "reached"]
-
 #: The folder of states in a checkpoint.
 FOLDER = "splitjoin"
 #: The setting of a query's session that has the checkpoint's place; tasks see settings that begin with "spark.".

@@ -31,8 +31,6 @@ from .spread import Spread
 from .task import GroupTask
 from .watermark import SparkWatermarks
 
-__all__ = ["load"]
-
 
 def load(spec: str) -> tuple[Any, Any]:
     """The function for ``mapInArrow`` of one stage, and the type of its rows, as PySpark's worker wants them.

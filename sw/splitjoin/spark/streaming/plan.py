@@ -40,8 +40,6 @@ from .watermark import WatermarkRule
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["SHOW_CONDITION", "WATERMARK_DELAY", "StreamingJoin", "state_folder"]
-
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 WATERMARK_DELAY = "spark.watermarkDelayMs"
 #: Spark's setting without which rows are late by the watermark by which state is evicted.

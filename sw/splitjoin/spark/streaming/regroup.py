@@ -24,8 +24,6 @@ from .decisions import in_arrival_order
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
 
-__all__ = ["regrouped"]
-
 _NONE = np.empty(0, np.int64)
 
 

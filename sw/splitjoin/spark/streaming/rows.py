@@ -13,8 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Numbers", "Rows", "arrival_order"]
-
 Numbers = npt.NDArray[np.int64]
 
 #: Chunks of a table from which it is made one: `take` looks for the chunk of every row.

@@ -15,8 +15,6 @@ from .group_rows import GroupRows
 from .latest import LatestGroupRows
 from .matched import MatchedRows
 
-__all__ = ["RowsCache"]
-
 #: The most that a Python worker keeps.
 _MOST_KEPT = 8
 

@@ -29,8 +29,6 @@ from splitjoin.rows.device_times import widened, within_windows
 
 from .rows import Rows
 
-__all__ = ["KeptSession", "SessionCache", "in_slices"]
-
 Numbers = npt.NDArray[np.int64]
 Pairs = tuple[Numbers, Numbers]
 

@@ -23,8 +23,6 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import Binary, Float, is_text, plain
 
-__all__ = ["SLOTS", "Slots", "are_hot", "equality"]
-
 #: Number of slots, and so the most groups.
 SLOTS = 1 << 15
 

@@ -25,8 +25,6 @@ from .slots import are_hot
 from .store import StateFiles
 from .watermark import BatchTimes
 
-__all__ = ["NOW", "PACKED", "Spread", "Unpacked", "unpacked"]
-
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
 #: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots. If
 #: ``timeless`` is true, ``rows`` holds tuples whose event time is NULL.

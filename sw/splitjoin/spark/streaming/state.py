@@ -32,8 +32,6 @@ from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
 from .watermark import Progress
 
-__all__ = ["Version", "check_identity", "header_bytes", "identity"]
-
 MAGIC = b"SPLJGRUP"
 #: Format of the layout and its contents; a reader accepts its own only.
 FORMAT = 6

@@ -23,8 +23,6 @@ from splitjoin.base.errors import InputError, SnapshotError, first_line
 
 from .state import Version, header_bytes
 
-__all__ = ["StateFiles", "check_root", "delete_file", "write_file"]
-
 #: The scheme of a URI. It has two characters at least, so that a drive of Windows ("C:") is none; "dbfs:/mnt" has one.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 #: File systems whose files appear when they are closed; on the others they are written beside and renamed.

@@ -37,8 +37,6 @@ from .spread import Unpacked, unpacked
 from .state import Version, check_identity, identity
 from .store import StateFiles, check_root, delete_file, write_file
 
-__all__ = ["COUNTS", "METRICS", "GroupTask"]
-
 #: The column beside the result's own ones: NULL in result rows, and in one row of each task what the task counted.
 METRICS = "__splitjoin"
 #: The fields of `METRICS`, all int64.

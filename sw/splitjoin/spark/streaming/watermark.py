@@ -8,8 +8,6 @@ from typing import Literal, Protocol
 
 from splitjoin.lang.schema import SIDES, Side
 
-__all__ = ["BatchTimes", "Progress", "SparkWatermarks", "WatermarkRule", "Watermarks"]
-
 
 def _none() -> dict[Side, int | None]:
     return dict.fromkeys(SIDES)

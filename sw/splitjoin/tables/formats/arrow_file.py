@@ -13,8 +13,6 @@ from splitjoin.base.ipc import ipc_batches, ipc_schema, read_ipc_file
 
 from .table_format import TableFormat
 
-__all__ = ["ArrowFile"]
-
 
 class ArrowFile(TableFormat):
     """Arrow IPC."""

@@ -20,8 +20,6 @@ from ..csv_values import csv_read_type, read_csv
 from ..csv_words import csv_cure
 from .table_format import TableFormat, without_negative_scale
 
-__all__ = ["CsvFile"]
-
 #: Kinds of types whose values a file holds.
 _KINDS = ("is_null", "is_boolean", "is_integer", "is_float32", "is_float64", "is_decimal", "is_string",
           "is_large_string", "is_date", "is_time", "is_timestamp", "is_duration")

@@ -15,8 +15,6 @@ from splitjoin.lang.layouts import is_encoded
 
 from .table_format import TableFormat, without_negative_scale
 
-__all__ = ["ParquetFile"]
-
 
 class ParquetFile(TableFormat):
     """Parquet."""

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-__all__ = ["TableFormat", "without_negative_scale"]
-
 
 class TableFormat(ABC):
     """A format of files. What reads a file raises what Arrow raises for damaged bytes, and `InputError`.

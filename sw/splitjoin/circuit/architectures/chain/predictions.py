@@ -12,8 +12,6 @@ from ...tuner.workload import Workload
 from ...wire import Configuration
 from ..splitjoin import predictions as splitjoin
 
-__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
-
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     """Part → its cost."""

@@ -11,8 +11,6 @@ from ...tuner.workload import Workload
 from ...wire import Configuration
 from ..moving import chain_links, ends_cost, gathering, segments
 
-__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
-
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     """Part → its cost."""

@@ -12,8 +12,6 @@ from ...tuner.workload import Workload
 from ...wire import ROW_BITS, Configuration
 from ..splitjoin.predictions import counters_cost, registers_cost
 
-__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
-
 #: LUT4 of control: the state machine, and the handshakes of both regions.
 _CONTROL = 40
 

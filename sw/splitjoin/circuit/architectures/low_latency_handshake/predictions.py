@@ -15,8 +15,6 @@ from ...wire import ROW_BITS, Configuration
 from ..moving import chain_links, ends_cost, gathering, segments
 from ..splitjoin.predictions import merger_cost
 
-__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
-
 #: As in `splitjoin_hw.baseline.low_latency`.
 _IN_FLIGHT, _WAITING = 16, 8
 

@@ -12,8 +12,6 @@ from ...geometry import outcome_latency
 from ...tuner.workload import Workload
 from ...wire import WORD_BITS, Configuration
 
-__all__ = ["cycles_a_tuple", "latency_cycles", "parts"]
-
 #: LUT4 of control: the state machine, and selects between both streams that share no width.
 _CONTROL = 80
 

@@ -39,9 +39,6 @@ from ...tuner.speed import EXPIRY, input_cycles
 from ...tuner.workload import Workload
 from ...wire import ROW_BITS, Configuration
 
-__all__ = ["CONSTANT", "core_cost", "counters_cost", "cycles_a_tuple", "distributor_cost", "latency_cycles",
-           "merger_cost", "parts", "registers_cost", "trees", "watchdog_cost"]
-
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     """Part → its cost."""

@@ -16,8 +16,6 @@ from ..sliding import Bases
 from ..state import FoldedBases, FoldState
 from ..times import IntervalLengths, before
 
-__all__ = ["KeyOijEngine"]
-
 Ints = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 16

@@ -23,8 +23,6 @@ from ..times import IntervalLengths, before
 from .schedule import PARTITIONS, Schedule
 from .time_travel import LEVELS, TimeTravelIndex
 
-__all__ = ["ScaleOijEngine"]
-
 Ints = npt.NDArray[np.int64]
 
 _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)

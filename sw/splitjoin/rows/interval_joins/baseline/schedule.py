@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PARTITIONS", "Schedule", "unbalancedness"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Ranges of keys: a key belongs to its code modulo this number.

@@ -16,8 +16,6 @@ from splitjoin.engines.compiled.jit import compiled
 
 from ..rows import StoredRows
 
-__all__ = ["LEVELS", "Lists", "TimeTravelIndex"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Levels of a skip list; a node is on the next one with a probability of 1/4.
