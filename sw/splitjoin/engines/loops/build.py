@@ -71,14 +71,15 @@ def build(target: Path, wheel: str | None = None, options: Sequence[str] = (), f
             of = f"-mcpu={processor[:-1]}{level}" if is_zig and level else f"-mcpu={processor}" if is_zig else (
                 f"-march=x86-64-v{level}" if level else "-O3")
             names = [f"-DSPLITJOIN_LEVEL={level}", f"-Dsplitjoin=splitjoin_v{level}"]  # of another namespace
-            objects.append(str(Path(beside, f"{level}.o")))
+            objects.append(str(Path(beside, f"{level}.o").absolute()))
             command = [*compiler, *ways, *_NO_TABLES, of, *names, "-c", str(folder / "loops.cpp"), "-o", objects[-1]]
             compiling.append((command, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)))
         outcomes = [(command, process.communicate()[1], process.returncode) for command, process in compiling]
         made = Path(beside, "library")  # moved to its place as a whole, as other processes may load it
-        command = [*compiler, *ways, "-shared", *(("-nostdlib++", "-s") if is_zig else ()), *objects, "-o", str(made)]
+        # Named from within its folder: libraries of macOS have the name that the linker is given in them.
+        command = [*compiler, *ways, "-shared", *(("-nostdlib++", "-s") if is_zig else ()), *objects, "-o", made.name]
         if not any(code for *_, code in outcomes):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=beside)
             outcomes.append((command, done.stderr, done.returncode))
         for command, errors, code in outcomes:
             if code:
