@@ -22,10 +22,10 @@ from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.residual import slice_of
 from splitjoin.engines.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
 from splitjoin.engines.cpu.session import CpuSession
-from splitjoin.engines.golden import GoldenDevice, GoldenSession
+from splitjoin.engines.golden import GoldenDevice, tuples_of
 from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.eval.scalar import compile_condition
-from splitjoin.lang.ir import walk
+from splitjoin.lang.ir import columns, walk
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import Float, is_text
@@ -48,8 +48,8 @@ def test_lines_of_random_conditions(case: Scenario) -> None:
     query = query_of(case.r, case.s, case.on.sql)
     lanes = AtomLanes(query.predicate)
     arrays = {"r": lanes.encode("r", case.r), "s": lanes.encode("s", case.s)}
-    session, golden = GoldenSession(query), compile_condition(query.predicate)
-    rows = {"r": session._rows("r", case.r), "s": session._rows("s", case.s)}
+    golden, named = compile_condition(query.predicate), columns(query.predicate)
+    rows = {"r": tuples_of(case.r, "r", named), "s": tuples_of(case.s, "s", named)}
     exact = not any(isinstance(e.type, Float) for e in walk(query.predicate))
     for width in (32, 64):
         try:

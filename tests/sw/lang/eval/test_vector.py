@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.golden import GoldenSession
+from splitjoin.engines.golden import tuples_of
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.eval.vector import Vector, column, constant, evaluate, evaluate_columns
 from splitjoin.lang.ir import Arith, Call, Expr, Isqrt, Lit, NextFloat, columns, walk
@@ -37,8 +37,7 @@ def pairs(case: Scenario, e: Expr) -> tuple[Vector, list[tuple[Any, Any]]]:
         v = column((case.r if c.side == "r" else case.s).column(c.name))
         index = i if c.side == "r" else j
         vectors[c] = Vector(v.values[index], v.valid[index])
-    session = GoldenSession(query)
-    r, s = session._rows("r", case.r), session._rows("s", case.s)
+    r, s = (tuples_of(case.r if side == "r" else case.s, side, columns(query.predicate)) for side in ("r", "s"))
     return evaluate_columns(e, vectors, len(i)), [(r[a], s[b]) for a, b in zip(i, j, strict=True)]
 
 
