@@ -144,7 +144,8 @@ def wire_page() -> str:
             bench.wire_page` writes this page. A record's fields are packed from bit 0 on without gaps. On AXI and on
             the [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON
             file beside the Verilog lists them; with `--testbench`,
-            [a Python module and a C header](circuits.md#pack-rows-for-a-circuit) pack rows into them and unpack items."""),
+            [a Python module and a C header](circuits.md#pack-rows-for-a-circuit) pack rows into them and unpack
+            items."""),
             "",
         "## An example", "",
         _text(f"""The query is `{_ON}` with the window RANGE 100; `x` and `a` are of type int32, `p` and `q` of type
