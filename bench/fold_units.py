@@ -26,9 +26,9 @@ from splitjoin.circuit.cost.folding import ordered_folder, pipeline_cost
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import folding_circuit
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hls.division import build_graph
 from splitjoin.hls.graph import Graph, Node
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
+from splitjoin.hls.programs import build_graph
 from splitjoin.lang.fold import Fold
 from splitjoin_hw.gather.ordered import OrderedFolder
 from splitjoin_hw.hls.graph import combinational, pipelined

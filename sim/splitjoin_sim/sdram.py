@@ -123,7 +123,6 @@ class SdramChip(wiring.Component):
         return Cat(column[:inside], bank, column[inside:self._sdram.column_bits], row)
 
 
-
 #: Clock of a simulated circuit with SDRAM, in Hz, and its chip: 32 MB of 16 bits, as boards have.
 _CLOCK, _CHIP = 100_000_000, Sdram()
 

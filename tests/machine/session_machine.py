@@ -171,7 +171,7 @@ class SessionMachine(SourcesMachine):
         return reached is not None and last < reached[0]
 
     def is_behind_closed(self, row: tuple[Any, ...]) -> bool:
-        """Whether all sources of the other stream have closed."""
+        """True if all sources of the other stream have closed."""
         side = R if row[0] is not None else S
         return all(source.closed for source in self.input.sources if source.side != side)
 

@@ -29,8 +29,8 @@ class LinkedJoin(wiring.Component):
                  parts: Submodules | None = None, sdram: SdramController | None = None):
         bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
         if config.memory != ("bram" if sdram is None else "sdram"):
-            raise ValueError(f"A controller must be given for memory 'sdram' alone, which {config.memory!r} is not, or "
-                             f"has none")
+            raise ValueError(f"memory must be 'sdram' with a controller of SDRAM, and 'bram' without one, not "
+                             f"{config.memory!r} {'without' if sdram is None else 'with'} one")
         self.config, self._parts, self._sdram = config, parts, sdram
         self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))

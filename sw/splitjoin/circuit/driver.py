@@ -352,8 +352,8 @@ class CircuitSession(Session):
         self.waiting()  # no record waits while it is drained
 
     def waiting(self) -> float | None:
-        """As `Session.waiting`: cycles in which a record was not accepted, less those in which cores compare. A core
-        with an index looks few tuples up, so that its share is too high.
+        """The share of cycles in which a record was not accepted, less those in which cores compare. A core with an
+        index looks few tuples up, so that its share is too high.
         """
         names = ("cycles", "input_stalls", "comparisons")
         if not set(names) <= set(self._config.structure.counters):

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
-from splitjoin.hls.division import build_graph
 from splitjoin.hls.graph import Graph, width_of
 from splitjoin.hls.pipeline import scheduled
+from splitjoin.hls.programs import build_graph
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate

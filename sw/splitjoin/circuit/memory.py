@@ -3,9 +3,8 @@
 Memory is read and written in lines of 128 bits, or of 64 in SDRAM if a record fits them, as time is bits there. Of each
 stream it holds the ring of records in the order of arrival, a line each, and behind both rings the heads of the index's
 chains, 32 bits each. A record is a tuple's keys, and the distance to the next older tuple of its bucket, in tuples; 0
-for none. A head is the number of the bucket's youngest
-tuple among all of its stream, plus one; 0 for none. Numbers of a session do not reach 2^32, so no head needs to be
-emptied when its tuple expires.
+for none. A head is the number of the bucket's youngest tuple among all of its stream, plus one; 0 for none. Numbers of
+a session do not reach 2^32, so no head needs to be emptied when its tuple expires.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
     if twice:
         raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
                           f"give it once")
-    check_known(more)
+    check_not_of_join(more)
     arguments = argument_names(call)
     meant = [name for name in more if _like(name, arguments)]
     if more and (known := _known_options(spec)) is not None:
@@ -126,7 +126,7 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
     return {**(given or {}), **more}
 
 
-def check_known(names: Iterable[str]) -> None:
+def check_not_of_join(names: Iterable[str]) -> None:
     """Raise `OptionError` for an argument of `splitjoin.join` alone, which came to another call as one of ``names``."""
     for name in names:
         if name in _OF_JOIN:

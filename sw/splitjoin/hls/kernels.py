@@ -37,8 +37,8 @@ from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import Struct, is_struct, is_traced
 from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 
-from .division import build_graph
 from .graph import Graph, width_of
+from .programs import build_graph
 
 
 @dataclass(frozen=True)

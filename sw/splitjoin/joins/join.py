@@ -177,7 +177,9 @@ def _ended(name: Any, query: Query) -> str:
     if not kind.is_asof or kind.direction != "backward" or kind.k > 1:
         raise OptionError(f"ended belongs to how='asof' and 'asof_left' that look backward for one partner, but this "
                           f"is {kind}; leave ended out")
-    column = query.s.find(name.removeprefix("s.") if isinstance(name, str) else name)
+    if not isinstance(name, str):
+        raise OptionError(f"ended must be the name of a column of s, not {name!r}")
+    column = query.s.find(name.removeprefix("s."))
     if column.type != BOOL:
         raise SchemaError(f"ended must name a column of s of truth values, but {name!r} is {column.type}; cast it")
     return column.name

@@ -38,8 +38,8 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
 def are_moments(text: str, zone: str) -> tuple[bool, ...]:
-    """Whether literals of timestamps in ``text`` are moments, printed in UTC, or local times: what they may be, the
-    likeliest first. ``zone``: the one in which Spark prints timestamps.
+    """The possible kinds of the timestamp literals in ``text``, the likeliest first: True for moments, printed in UTC,
+    and False for local times. ``zone``: the one in which Spark prints timestamps.
     """
     return (True, False) if _DATE.search(text) and zone in UTC else (False,)
 

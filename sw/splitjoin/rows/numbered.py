@@ -143,7 +143,7 @@ class NumberedSession:
         return self._all(self._checked(self._session.poll))
 
     def waiting(self) -> float | None:
-        """As `Session.waiting`."""
+        """The share of the time in which the device waited for results to leave (`Session.waiting`)."""
         return self._session.waiting()
 
     def _all(self, items: Items) -> Items:

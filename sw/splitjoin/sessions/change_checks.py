@@ -1,4 +1,4 @@
-"""Which changes a session takes while it runs: what other windows need."""
+"""Checks of other windows for a session that runs, and the point at which it goes on with them."""
 
 from __future__ import annotations
 

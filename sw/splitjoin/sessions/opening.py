@@ -10,7 +10,7 @@ from splitjoin.base import threads
 from splitjoin.base.errors import InputError, OptionError
 from splitjoin.engines.compiled.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
-from splitjoin.engines.registry import check_known, device as find_device, merged_options
+from splitjoin.engines.registry import check_not_of_join, device as find_device, merged_options
 from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.joins.computed import make_query
 from splitjoin.joins.sql import MultiwaySelect, Select
@@ -57,7 +57,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate | None = None, window: 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
     if others:
-        check_known(others)
+        check_not_of_join(others)
         raise _no_argument(next(iter(others)))
     r, s = _declared(r_schema, s_schema, null_values, SIDES)
     return make_query(r, s, on=on, window=session_windows(window, closed, how, tolerance), time=time,

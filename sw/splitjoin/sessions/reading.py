@@ -223,10 +223,9 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
         ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
         ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
         ``late_…``, ``shed_…`` and ``forgotten_…`` (of both streams), ``restarts``, ``faults``, in order ``inner`` the
-        ``precision``; and as ``device_…`` the
-        device's counters since its session began: after a restart, they count what was replayed and what came later. A
-        board that has lost its state is opened again first, as by a push. After a device failed, its counters are
-        missing.
+        ``precision``; and as ``device_…`` the device's counters since its session began: after a restart, they count
+        what was replayed and what came later. A board that has lost its state is opened again first, as by a push.
+        After a device failed, its counters are missing.
         """
         with self._lock:
             return self._pipeline.counters()

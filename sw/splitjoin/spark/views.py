@@ -16,9 +16,10 @@ from splitjoin.rows.output import OutputColumn
 from .classic_columns import sequence
 from .workers import is_remote
 
-#: Nodes of Spark's plans whose rows it estimates, or has at most as many as those below.
+#: Nodes of Spark's plans whose rows it estimates, or has at most as many as those below. Of files it knows the bytes,
+#: and a compressed one may have a thousand rows in each.
 _ESTIMATED = {"Project", "Filter", "Sort", "Aggregate", "LocalLimit", "GlobalLimit", "Repartition",
-              "RepartitionByExpression", "Range", "LocalRelation", "LogicalRelation"}
+              "RepartitionByExpression", "Range", "LocalRelation"}
 #: Rows of a side in a task, and pairs that it compares in about a second, whatever the condition.
 _FEW_ROWS, _FEW_PAIRS = 250_000, 5e8
 

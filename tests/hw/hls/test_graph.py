@@ -12,9 +12,9 @@ from amaranth.lib.wiring import In, Out
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from splitjoin import UnsupportedError
-from splitjoin.hls.division import build_graph
 from splitjoin.hls.graph import Graph, Node, width_of
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
+from splitjoin.hls.programs import build_graph
 from splitjoin.lang.fold import Fold, Width
 from splitjoin_hw.hls.graph import combinational, outside_width, pipelined
 from tests.testbench.on_amaranth import simulate

@@ -123,5 +123,5 @@ def test_what_is_refused() -> None:
         Sdram().cycles(133_000_000)
     with pytest.raises(CapacityError, match="SDRAM of 4,194,304 bytes, but those of 131,072 tuples take 5,242,880"):
         WIDE.burst(replace(CONFIG, capacity=2**17))
-    with pytest.raises(ValueError, match="A controller must be given for memory 'sdram' alone"):
+    with pytest.raises(ValueError, match="memory must be 'sdram' with a controller of SDRAM, and 'bram' without"):
         LinkedJoin(CONFIG, clock_hz=25_000_000, baud=3_000_000)

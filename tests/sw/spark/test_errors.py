@@ -3,9 +3,13 @@
 import datetime as dt
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -88,12 +92,16 @@ def test_few_rows_are_one_task_without_a_job(spark: SparkSession, rows: str, cha
     assert ", 1" in plan.split("RepartitionByExpression")[1].splitlines()[0]
 
 
-def test_rows_that_spark_does_not_estimate_well_are_counted(spark: SparkSession) -> None:
+def test_rows_that_spark_does_not_estimate_well_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     few: dict[Side, DataFrame] = {"r": spark.range(9), "s": spark.range(9)}
     assert has_few_rows(few)
     for rows in ("SELECT id FROM range(10000000)", "SELECT explode(sequence(1, 9)) FROM range(9)",
                  "SELECT a.id FROM range(9) a CROSS JOIN range(9) b"):
         assert not has_few_rows({**few, "s": spark.sql(rows)})
+    file = tmp_path / "ones.parquet"
+    pq.write_table(pa.table({"id": np.ones(10**6, np.int64)}), file)
+    assert file.stat().st_size < 10**5
+    assert not has_few_rows({**few, "s": spark.read.parquet(str(file))})
 
 
 @pytest.mark.usefixtures("no_jobs")

@@ -165,7 +165,6 @@ class BatchSession(Session):
         return self.poll()
 
     def precision(self, n: int) -> None:
-        """As `Session.precision`."""
         self._slice = checked_precision(self._query.order, n, ("inner",))
 
     def counters(self) -> dict[str, int]:

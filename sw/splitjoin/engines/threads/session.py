@@ -164,12 +164,11 @@ class ThreadSession(BatchSession):
         return super().flush()
 
     def precision(self, n: int) -> None:
-        """As `Session.precision`; all that was pushed is done."""
-        super().precision(n)
+        super().precision(n)  # all that was pushed is done
         self._loops["adjust"](self._address, self._slice)
 
     def waiting(self) -> float:
-        """As `Session.waiting`: the share of the cores' time in which the merger had not taken their results."""
+        """The share of the cores' time in which the merger had not taken their results."""
         before, self._noted = self._noted, [self._loops["adjust"](self._address, 0), perf_counter_ns()]
         waited, passed = (now - then for now, then in zip(self._noted, before, strict=True))
         return min(1.0, waited / max(1, passed * self._cores))

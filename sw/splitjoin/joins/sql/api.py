@@ -26,7 +26,7 @@ from splitjoin.engines.device import PAIR, Device
 from splitjoin.engines.registry import (
     DeviceOption,
     argument_names,
-    check_known,
+    check_not_of_join,
     device as find_device,
     merged_options,
     option_names,
@@ -111,7 +111,7 @@ def check_options(statement: Statement, options: Mapping[str, Any], device: str 
     """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table, or as
     another argument of ``call``.
     """
-    check_known(options)
+    check_not_of_join(options)
     known = option_names(device)
     wrong = [name for name in options if name not in known]
     if wrong and wrong[0] in _IN_THE_TEXT:
@@ -396,7 +396,7 @@ class _SqlCall:
         if (self.streams and not given) or any(is_schema(data) for data in given.values()):
             raise refused
         options = {n: v for n, v in self.streams.items() if n not in given}
-        check_known(options)
+        check_not_of_join(options)
         wrong = [n for n in options if n not in option_names(self.engine)]
         wrong += [n for n in given if n.lower() not in names]
         if wrong:

@@ -91,8 +91,8 @@ class Statement:
     ``on``: the condition behind each table but the first, None without one; ``hows``: the kind of its join. ``match``:
     of two tables, the comparison of times in MATCH_CONDITION. ``grouped``: True for a row for each combination of the
     tables but the last, by GROUP BY. ``nearest``: of an as-of join in both directions, how many partners a tuple has,
-    and the columns of R and S by which they are near. ``reader``: the subclass of `TreeReader` that
-    reads its conditions and values; None for that itself.
+    and the columns of R and S by which they are near. ``reader``: the subclass of `TreeReader` that reads its
+    conditions and values; None for that itself.
     """
 
     source: StatementText

@@ -7,9 +7,9 @@ import pytest
 from bench.fold_units import Crc8, Flags, Top3, ordered_units, predicted, units
 
 from splitjoin.circuit.cost.folding import ordered_folder
-from splitjoin.hls.division import build_graph
 from splitjoin.hls.lut_network import FALSE, TRUE, LutNetwork
 from splitjoin.hls.pipeline import scheduled
+from splitjoin.hls.programs import build_graph
 
 RESULTS = Path(__file__).parents[4] / "bench" / "results"
 

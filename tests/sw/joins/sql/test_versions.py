@@ -71,6 +71,8 @@ def test_ended_belongs_to_joins_that_look_backward() -> None:
             splitjoin.join(r, s, on="r.k = s.k", time="ts", ended="ended", **options)
     with pytest.raises(SchemaError, match="must name a column of s of truth values, but 'k' is int64; cast it"):
         splitjoin.join(r, s, on="r.k = s.k", time="ts", how="asof", ended="k")
+    with pytest.raises(OptionError, match="ended must be the name of a column of s, not 3"):
+        splitjoin.join(r, s, on="r.k = s.k", time="ts", how="asof", ended=3)  # type: ignore[arg-type]  # on purpose
 
 
 @settings(max_examples=examples(20), deadline=None)
