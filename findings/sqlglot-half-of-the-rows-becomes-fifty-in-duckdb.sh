@@ -5,7 +5,7 @@
 #           error. For PostgreSQL and ClickHouse the same tree is written with PERCENT and WITH TIES.
 # Matters:  whoever moves reports from Oracle gets other rows from a statement that runs.
 # Versions: sqlglot 30.30.0, duckdb 2.0.0.
-# Source:   sqlglot/generator.py, select_sql: a Fetch becomes a Limit by its count alone where the dialect writes LIMIT.
+# Source:   sqlglot/generator.py, query_modifiers: a Fetch becomes a Limit by its count alone where the dialect writes LIMIT.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
