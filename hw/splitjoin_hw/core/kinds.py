@@ -129,8 +129,9 @@ class MemoryComponents(IndexComponents):
         m.d.comb += [
             Cat(writer.cells).eq(Cat(self.buckets.stored_cells(config, side, record))),
             *(writer.keys[name].eq(record[name]) for name, _ in config.keys(side).fields),
-            writer.store.eq(storage.stored), storage.hold.eq(writer.hold),
+            writer.store.eq(storage.stored), storage.hold.eq(writer.hold | processing.settles),
             writer.look.eq(processing.look), processing.blocked.eq(writer.blocked), processing.able.eq(writer.able),
+            processing.storing.eq(writer.storing),
             writer.answer_valid.eq(port.answer_valid & of_store), writer.answer.eq(port.answer),
             processing.answer_valid.eq(port.answer_valid & ~of_store), processing.answer.eq(port.answer),
             writer.written_valid.eq(port.written_valid), writer.written.eq(port.written),

@@ -54,7 +54,9 @@ class Chaser(wiring.Component):
 
     Ports: `ProcessingSignature`, where ``single`` has no effect. ``read``, ``answer_valid``, ``answer``: as of
     `MemorySignature`, with numbers below K. ``look``, ``blocked``: a line of heads, and that it must not be read now.
-    ``able``: heads are cleared after a reset. ``reads``, ``spills``, ``stall_results``: for `RegionCounters`.
+    ``able``: heads are cleared after a reset. ``storing``: tuples are under way to memory. ``settles``: a probe that
+    reads the sub-window tuple by tuple waits for these, and none may be stored meanwhile.
+    ``reads``, ``spills``, ``stall_results``: for `RegionCounters`.
     """
 
     counters = ("reads", "spills", "stall_results")
@@ -73,6 +75,8 @@ class Chaser(wiring.Component):
             "look": Out(range(config.buckets >> self._slot_bits)),
             "blocked": In(1),
             "able": In(1),
+            "settles": Out(1),
+            "storing": In(1),
             "reads": Out(1),
             "spills": Out(1),
             "stall_results": Out(1),
@@ -136,7 +140,8 @@ class Chaser(wiring.Component):
                      write.addr.eq(c.tail), write.data.eq(given), write.en.eq(c.allocated)]
         with m.If(c.allocated):
             m.d.sync += [due.eq(1), c.begins.eq(c.tail)]
-        m.d.comb += c.begin.eq(due & self.able & ~self.answer_valid)
+        m.d.comb += [self.settles.eq(due & held.whole),
+                     c.begin.eq(due & self.able & ~self.answer_valid & ~(held.whole & self.storing))]
         with m.If(c.begin):
             m.d.sync += [due.eq(0), self.waiting.eq(0)]
 

@@ -25,8 +25,8 @@ class StoreUnit(wiring.Component):
     a write with a read. Stores of one line follow each other. After a reset all heads are cleared.
 
     Ports: ``store``, ``cells``, ``keys``: a tuple is stored. ``hold``: none may be stored in the next cycle.
-    ``look``, ``blocked``: a line of heads, and that it must not be read now. ``able``: the heads are cleared. The rest
-    is as of `splitjoin_hw.memory.port.MemorySignature`.
+    ``look``, ``blocked``: a line of heads, and that it must not be read now. ``able``: the heads are cleared.
+    ``storing``: a store is under way. The rest is as of `splitjoin_hw.memory.port.MemorySignature`.
     """
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
@@ -40,6 +40,7 @@ class StoreUnit(wiring.Component):
             "look": In(range(head_lines(config))),
             "blocked": Out(1),
             "able": Out(1),
+            "storing": Out(1),
             **MemorySignature(config).members,
         })
 
@@ -74,7 +75,8 @@ class StoreUnit(wiring.Component):
                          tail.eq(tail + 1)]
         clearing, cleared = Signal(init=1), Signal()
         m.d.sync += self.able.eq(~clearing)
-        m.d.comb += self.hold.eq(~self.able | step.any() | under_way.bit_select(tail, 1))
+        m.d.comb += [self.hold.eq(~self.able | step.any() | under_way.bit_select(tail, 1)),
+                     self.storing.eq(step.any() | under_way.any())]
         m.d.comb += self.blocked.eq(step.any() | Cat(
             under_way[n] & (lines[n] == self.look) for n in range(k)).any())
 

@@ -86,6 +86,11 @@ def probe(key: int) -> Operation:
     return Operation(Op.TUPLE, 0, 0, (0,), ((key, key),))
 
 
+def wide(low: int, high: int) -> Operation:
+    """A probe that reads the whole window, as it asks for several keys."""
+    return Operation(Op.TUPLE, 0, 0, (0,), ((low, high),))
+
+
 def mixed(seed: int) -> list[Operation]:
     """Stores and probes of few keys, so that they meet, in runs."""
     rng = random.Random(seed)
@@ -94,6 +99,8 @@ def mixed(seed: int) -> list[Operation]:
 
 CASES: dict[str, Case] = {
     "wild": (mixed(0), 8, WILD, 0), "slow": (mixed(2), 8, SLOW, 2),
+    # Probes that read the whole window, right behind stores.
+    "whole": ([stored(1), wide(0, 9), *mixed(3)[:8], wide(1, 2), stored(1), stored(0), wide(0, 1)], 8, WILD, 3),
     # A tuple of a key that is longer gone than a link reaches.
     "old": ([stored(1), *(stored(2 + n % 7) for n in range(129)), stored(1), probe(1)], 64, CALM, 0),
 }
@@ -114,6 +121,8 @@ def sound() -> Bench:
     ("wild", StoreUnit, "elaborate",
      "step.any() | Cat(under_way[n] & (lines[n] == self.look) for n in range(k)).any()", "step.any()"),
     ("wild", StoreUnit, "elaborate", "Cat(asked[n] & (lines[n] == lines[asks]) for n in range(k)).any()", "Const(0)"),
+    # A probe that reads the whole window does so before its youngest tuples are written.
+    ("whole", Chaser, "_accept", "~(held.whole & self.storing)", "1"),
     # A link reaches further than its bits.
     ("old", StoreUnit, "elaborate", "(head != 0) & (distance <= reach)", "head != 0"),
     # Tuples that came after the probe; a hit in another probe's list; a probe that leaves before it has read all.
