@@ -4,6 +4,7 @@ table of ScaleJoin's, from bench/results/evaluation.json, evaluation_threads.jso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,9 @@ from bench.charts import WIDTH, Files, pick, plain, plt, save
 #: Architecture → its name in tables and charts.
 NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kang": "Kang", "celljoin": "CellJoin",
          "handshake": "handshake join", "low-latency-handshake": "low-latency handshake join", "cascade": "cascade"}
+
+#: Architecture → cycles a level of its trees, or a hop, and those that Equations 6 and 2 leave out.
+_WAYS = {"splitjoin": (2, 20), "low-latency-handshake": (3, 32)}
 
 
 def threads(files: Files) -> str:
@@ -102,7 +106,8 @@ def _least_of_precision(files: Files) -> str:
 
 def section(files: Files) -> str:
     """The text between the second markers of the page."""
-    return "\n".join([*_systems(files), "", *_routed(files), "", *_ratios(files), "", *_selectivity(files), "",
+    return "\n".join([*_systems(files), "", *_equations(files), "", *_routed(files), "", *_ratios(files), "",
+                      *_selectivity(files), "",
                       *_blocks(files), ""])
 
 
@@ -117,7 +122,18 @@ def scalejoin(files: Files) -> str:
     lines = ["Figure 7a: records in a cycle through the gate alone, by its sources, whose records alternate:\n",
              f"| {' | '.join(f'{n}' for n in sources)} |", "|---" * len(sources) + "|", f"| {alone} |", ""]
     behind = " and ".join(f"{value('short_window_rate', sources=2, cores=k):.2f} with k = {k}" for k in (1, 4))
-    lines += [f"With windows of one tuple, the cores behind it take fewer: {behind}.\n",
+    lines.append(f"With windows of one tuple, the cores behind it take fewer: {behind}.\n")
+    of_threads = pick(files, "scalejoin", "gate_thread_cpu")
+    counts, readers = (list(dict.fromkeys(row["config"][key] for row in of_threads)) for key in ("sources", "readers"))
+    rates = [row["value"] / 1e6 for row in pick(files, "scalejoin", "gate_thread_rate")]
+    lines += [f"Figure 7a on threads (`--only readers`), ScaleGate alone: nanoseconds of CPU a tuple, of all threads, "
+              f"by its\nsources and the readers that each get all tuples; by the clock {min(rates):.1f} to "
+              f"{max(rates):.1f} million tuples a second:\n",
+              f"| readers | {' | '.join(f'{n} source{chr(115) * (n > 1)}' for n in counts)} |",
+              "|---" * (1 + len(counts)) + "|"]
+    lines += [f"| {r} | " + " | ".join(f"{value('gate_thread_cpu', sources=n, readers=r):.0f}" for n in counts) + " |"
+              for r in readers]
+    lines += ["",
               "Figure 8: standard deviation of the comparisons over their mean, among 4 cores of a circuit, and among "
               "threads\nof the CPU, which share a batch as they get to run:\n",
               "| input | cores, 4 | threads, 2 | threads, 4 |", "|---|---|---|---|"]
@@ -164,6 +180,34 @@ def _systems(files: Files) -> Iterator[str]:
                      for metric in ("lut4", "memory"))
         yield f"| {title} | {' | '.join(cells)} | {lut:,.0f} | {bits / 1024:,.0f} |"
     yield from _more_cores(files, window)
+
+
+def visiting_latency(system: str, cores: int, window: int) -> float:
+    """The mean visiting latency in cycles by SplitJoin's Equations 6 (its own) and 2 (low-latency handshake join), with
+    half a sub-window at a cycle a comparison, and constants for what they leave out.
+    """
+    way = _WAYS[system][0] * (math.log2(cores) if system == "splitjoin" else (cores - 1) / 2)
+    return way + window / cores / 2 + _WAYS[system][1]
+
+
+def _equations(files: Files) -> Iterator[str]:
+    """Measured visiting latencies beside Equations 6 and 2."""
+    measured = {(c["architecture"], c["window"], c["cores"]): row["value"]
+                for metric in ("pair_latency", "long_pair_latency") for row in pick(files, "evaluation", metric)
+                if (c := row["config"])["kind"] == "RANGE" and c["architecture"] in _WAYS}
+    cases = sorted({key[1:] for key in measured})
+    (tree, core), (hop, chain) = _WAYS["splitjoin"], _WAYS["low-latency-handshake"]
+    yield (f"Mean visiting latency in cycles, at half the rate, beside SplitJoin's Equations 6 and 2: w / 2 cycles "
+           f"for\nhalf a sub-window, and {tree} for a level of both trees, or {hop} for a hop of low-latency handshake "
+           f"join. What they leave\nout is {core} and {chain} cycles, fitted once:\n")
+    yield "| tuples of the window, cores | " + " | ".join(f"{window:,}, k={cores}" for window, cores in cases) + " |"
+    yield "|---" * (1 + len(cases)) + "|"
+    for name, number in (("splitjoin", 6), ("low-latency-handshake", 2)):
+        there = [(name, *case) in measured for case in cases]
+        for title, cells in ((NAMES[name], [measured.get((name, *case)) for case in cases]),
+                             (f"Equation {number}", [visiting_latency(name, cores, window) if has else None for
+                                                     (window, cores), has in zip(cases, there, strict=True)])):
+            yield f"| {title} | " + " | ".join("" if cell is None else f"{cell:,.0f}" for cell in cells) + " |"
 
 
 def _routed(files: Files) -> Iterator[str]:

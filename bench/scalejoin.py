@@ -1,18 +1,22 @@
 """ScaleJoin's evaluation (section VI, Figures 5 to 8) in simulated cycles of circuits with a gate and several sources.
 
-Run: python -m bench.scalejoin; --only threads, or gate, for a part, beside the figures that are there. A core stands
-for a thread of the paper: it stores every k-th tuple, compares every tuple of the other stream with its share, and
-reads the gate's sequence. Rates are in comparisons and tuples a cycle, with the paper's ideal lines from one core: k
-times its comparisons, √k times its tuples where windows are spans of time, so that they grow with the rate. Windows
+Run: python -m bench.scalejoin; --only threads, gate or readers for a part, beside the figures that are there. A core
+stands for a thread of the paper: it stores every k-th tuple, compares every tuple of the other stream with its share,
+and reads the gate's sequence. Rates are in comparisons and tuples a cycle, with the paper's ideal lines from one core:
+k times its comparisons, √k times its tuples where windows are spans of time, so that they grow with the rate. Windows
 here have some hundreds of tuples; the paper's have hundreds of thousands.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +29,12 @@ from tests.testbench.pauses import Stalls
 from tests.testbench.testbench import Testbench
 
 from bench.record import Recorder, options_of
+from splitjoin import engines
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.loops import build
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin_hw.gate.gate import ScaleGate
@@ -173,6 +179,29 @@ def gate_alone(out: Recorder, sources: tuple[int, ...], *, quick: bool) -> None:
                 "the gate alone, on Amaranth's simulator, without stalls")
 
 
+def gate_readers(out: Recorder, sources: tuple[int, ...], readers: tuple[int, ...], *, quick: bool) -> None:
+    """Figure 7a on threads: tuples a second through ScaleGate alone, by its sources and readers, which each get all."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "gate.so")
+        subprocess.run([*build._compiler(), "-std=c++20", "-O3", "-w", "-shared", "-fPIC", "-pthread",
+                        f"-I{Path(engines.__file__).parent}", str(Path(__file__).with_name("gate_rate.cpp")), "-o",
+                        str(made)], check=True)
+        call = ctypes.CDLL(str(made)).gate_rate
+    call.restype, call.argtypes = ctypes.c_bool, [ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_double)]
+    records, runs = 20_000 if quick else 1 << 19, 2 if quick else 5
+    for n in sources:
+        for r in readers:
+            taken = (ctypes.c_double * 2)()
+            best = [math.inf, math.inf]
+            for _ in range(runs):
+                assert call(n, r, records // n, taken), "a reader got another record than the next one"
+                best = [min(pair) for pair in zip(best, taken, strict=True)]
+            config, how = {"sources": n, "readers": r}, f"ScaleGate of threads, alone; the best of {runs} runs"
+            passed = records // n * n
+            out.add("gate_thread_rate", passed / best[0], "tuples/s", config, how)
+            out.add("gate_thread_cpu", 1e9 * best[1] / passed, "CPU ns/tuple", config, f"{how}, all threads together")
+
+
 def short_windows(out: Recorder, sources: tuple[int, ...], cores: tuple[int, ...], *, quick: bool) -> None:
     """The cores behind the gate, by sources, with windows so short that each compares next to nothing."""
     for n in sources:
@@ -227,7 +256,7 @@ def on_cpu(out: Recorder, mix: Mix, threads: int, window: int) -> None:
 def main() -> None:
     """All figures, or some."""
     parser = options_of((__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", choices=("threads", "gate", "circuits"), help="these alone (all)")
+    parser.add_argument("--only", choices=("threads", "gate", "readers", "circuits"), help="these alone (all)")
     options = parser.parse_args()
     quick, only = options.quick, options.only
     for mix in (EVEN, *SKEWED[:1 if quick else None]) if only in (None, "threads") else ():
@@ -239,7 +268,11 @@ def main() -> None:
         out = Recorder("scalejoin", quick=quick, part="gate")
         gate_alone(out, (1, 2) if quick else (1, 2, 4, 8, 16), quick=quick)
         print(out.write())
-    if only in ("threads", "gate"):
+    if only in (None, "readers"):
+        out = Recorder("scalejoin", quick=quick, part="readers")
+        gate_readers(out, (1, 2) if quick else (1, 2, 4, 8, 16), (1, 2) if quick else (1, 2, 4, 8), quick=quick)
+        print(out.write())
+    if only not in (None, "circuits"):
         return
     out = Recorder("scalejoin", quick=quick, part="circuits")
     cores, windows = ((1, 2), (16,)) if quick else ((1, 2, 4), WINDOWS)

@@ -14,6 +14,7 @@ from bench import (
     conclusions,
     cpu,
     evaluation,
+    evaluation_pages,
     first_hour,
     hour_joins,
     large_files,
@@ -58,6 +59,24 @@ def test_as_many_pairs_match_as_a_case_says(share: float) -> None:
 def test_no_figure_of_the_evaluation_is_there_twice() -> None:
     rows = tables.results()["evaluation"]["rows"]
     assert len({(row["metric"], row["part"], str(row["config"])) for row in rows}) == len(rows)
+
+
+def test_visiting_latencies_are_those_of_splitjoins_equations() -> None:
+    """Equations 6 and 2, in all committed figures of windows by time."""
+    rows = [row for row in tables.results()["evaluation"]["rows"] if row["metric"].endswith("pair_latency")
+            and row["config"]["architecture"] in ("splitjoin", "low-latency-handshake")
+            and row["config"]["kind"] == "RANGE" and "load" not in row["config"]]
+    assert len(rows) >= 9
+    for row in rows:
+        case = [row["config"][name] for name in ("architecture", "cores", "window")]
+        assert evaluation_pages.visiting_latency(*case) == pytest.approx(row["value"], rel=0.02), case
+
+
+def test_an_ordered_core_takes_a_tenth_of_the_cycles_of_a_scan() -> None:
+    found = {row["config"]["core"]: row["value"] for row in tables.results()["circuits"]["rows"]
+             if row["metric"] == "ordered_cycles_per_tuple" and row["config"]["window"] == 2**12
+             and row["config"]["on"] == "r.x < s.a AND s.a < r.x + 1000"}
+    assert 10 * found["ordered"] < found["scan"]
 
 
 def test_the_pages_are_up_to_date() -> None:
