@@ -124,8 +124,8 @@ def drawn_window(chance: random.Random, timed: bool) -> str:
     return chance.choice([rows, range_, range_, f"{rows} {range_}"]) if timed else rows
 
 
-def drawn(chance: random.Random, *, streams: bool, how: str | None = None) -> Case:
-    """A random case, over whole tables or ``streams``; with ``how``, of that kind and without aggregates."""
+def drawn(chance: random.Random, *, streams: bool) -> Case:
+    """A random case, over whole tables or ``streams``."""
     x = chance.choice(_TYPES)
     y = x if chance.random() < 0.6 else chance.choice(_TYPES)
     numbers = all(pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in (x, y))
@@ -134,8 +134,7 @@ def drawn(chance: random.Random, *, streams: bool, how: str | None = None) -> Ca
     if x != y and ("r.x <= s.b" in on or "s.a <= r.y" in on or "s.b AND s.a < r.y" in on or "BETWEEN s.a AND s.b" in on
                    or "BETWEEN r.x AND r.y" in on or "r.x + r.y" in on):
         y = x  # these compare x with b, which need like types
-    pairs = how is not None
-    how = how or chance.choice(_KINDS)
+    how = chance.choice(_KINDS)
     timed = how.startswith("asof") or chance.random() < 0.7
     r, s = _tables(chance, x, y, timed)
     window: Any = None
@@ -154,7 +153,7 @@ def drawn(chance: random.Random, *, streams: bool, how: str | None = None) -> Ca
             case.more["ties"] = "last"
         if chance.random() < 0.25:
             case.more["tolerance"] = chance.choice([0, 2, 30])
-    elif how in ("inner", "left") and not pairs and chance.random() < 0.3:
+    elif how in ("inner", "left") and chance.random() < 0.3:
         some = chance.sample(_AGGREGATES, chance.randint(1, 3))
         case.more |= {"by": "r", "aggregate": {f"c{i}": text for i, text in enumerate(some)}}
     return case

@@ -20,7 +20,3 @@ def test_readers_that_end_the_process_or_raise_other_errors_are_found() -> None:
     assert crash.problem.startswith("the process ended: -11 ")
     assert others == [Finding("fails", case, "KeyError: \"'x'\"") for case in (0, 1)]
     assert different.problem.startswith("Difference: an engine with a fault gives 1 rows, golden 2; row 0 is ")
-
-
-def test_changes_that_golden_is_not_told_are_found() -> None:
-    assert any("items, golden" in one.problem for one in run(["untold"], 4, seed=0))

@@ -17,24 +17,27 @@ from .test_conformance import ORDERS, STALLS
 
 
 class Circuit(NamedTuple):
-    """A circuit's orders, the options of the ``n``-th scenario in an order, and the scenarios that always run."""
+    """A circuit's orders, the options of the ``n``-th scenario in an order, and the scenarios that always run: none of
+    a circuit whose own tests run scenarios in all orders.
+    """
 
     orders: tuple[str, ...]
     options: Callable[[int, str], dict[str, Any]]
-    chosen: tuple[str, ...] = ("rows-and-range-different",)
+    chosen: tuple[str, ...] = ()
 
 
 CIRCUITS = {
-    "cascade": Circuit(("none",), lambda n, _: {"block": n % 4 + 1, "threshold": n % 4 + 1 + n % 2}),
+    "cascade": Circuit(("none",), lambda n, _: {"block": n % 4 + 1, "threshold": n % 4 + 1 + n % 2},
+                       ("rows-and-range-different",)),
     "celljoin": Circuit(("total", "none", "outer(1)", "total", "outer(3)"), lambda _, order: {
-        "merger": "fixed" if order == "total" else "ready"}, ("rows-and-range-different", "short-r")),
+        "merger": "fixed" if order == "total" else "ready"}),
     "chain": Circuit(ORDERS, lambda n, _: {"probes": n % 2 + 1}),
     "handshake": Circuit(("none",), lambda n, _: {"stall_in": 0.3 * (n % 2)}),
-    "kang": Circuit(ORDERS, lambda *_: {"cores": 1}, ("rows-and-range-different", "short-r")),
-    "low-latency-handshake": Circuit(("none",), lambda n, _: {"cores": (1, 2, 4)[n % 3], "stall_in": 0.3 * (n % 2)}),
+    "kang": Circuit(ORDERS, lambda *_: {"cores": 1}, ("short-r",)),
+    "low-latency-handshake": Circuit(("none",), lambda n, _: {"cores": (1, 2, 4)[n % 3], "stall_in": 0.3 * (n % 2)},
+                                     ("rows-and-range-different",)),
     # One datapath and two, event times and none, several tests.
-    "small": Circuit(ORDERS, lambda *_: {"cores": 1, "row_bits": 8}, (
-        "band-range", "less-than", "rows-and-range-different", "equal-rows-different")),
+    "small": Circuit(ORDERS, lambda *_: {"cores": 1, "row_bits": 8}, ("band-range", "equal-rows-different")),
 }
 
 

@@ -60,8 +60,8 @@ def test_every_kind_on_pysim(number: int) -> None:
 def test_long_streams_on_sim(kind: dict[str, Any], tmp_path: Any) -> None:
     """Rings that wrap around many times, with passes of one read and of many, and stores without probes between."""
     cases: list[tuple[int, Any, tuple[int, int], tuple[int, int]]] = [
-        (2000, "RANGE 40", (0, 2000), (0, 2000)), (1500, {"r": "RANGE 30", "s": "ROWS 100"}, (0, 400), (0, 1500)),
-        (1500, {"r": "ROWS 100", "s": "RANGE 3"}, (0, 1500), (700, 800)), (300, "ROWS 5 RANGE 9", (0, 0), (0, 9)),
+        (900, "RANGE 40", (0, 900), (0, 900)), (700, {"r": "RANGE 30", "s": "ROWS 100"}, (0, 200), (0, 700)),
+        (700, {"r": "ROWS 100", "s": "RANGE 3"}, (0, 700), (300, 350)), (300, "ROWS 5 RANGE 9", (0, 0), (0, 9)),
     ]
     for seed, (n, window, of_r, of_s) in enumerate(cases):
         r, s = tables(n, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, conforms
 from ..support.sampling import at_length, examples
-from ..support.scenarios import SCENARIOS, Scenario
+from ..support.scenarios import SCENARIOS
 from .test_conformance import ORDERS, STALLS
 from .test_mask import masked_run
 from .test_random import check, joins
@@ -105,8 +106,10 @@ def test_an_ordered_core_of_several_sources(order: str) -> None:
                     golden(CUT, order), order)
 
 
-def compared(scenario: Scenario, core: str) -> tuple[int, int]:
+@cache
+def compared(name: str, core: str) -> tuple[int, int]:
     """Comparisons, and probes that read the whole sub-window."""
+    scenario = NAMED[name]
     result = join(scenario.r, scenario.s, on=scenario.on, window=scenario.window, time=scenario.time,
                      device=PysimDevice(cores=1, capacity=64, core=core, region_counters=True))
     assert result.region_counters is not None
@@ -121,7 +124,7 @@ def test_candidates_are_compared_only(core: str, name: str, share: float) -> Non
     """The share of tuples compared: one of six words with a hash; of 21 by 21 values, one or two cells of 4 by one or
     two of 10 with buckets.
     """
-    all_, _ = compared(NAMED[name], "scan")
-    some, spills = compared(NAMED[name], core)
+    all_, _ = compared(name, "scan")
+    some, spills = compared(name, core)
     assert some < share * all_
     assert spills == 0

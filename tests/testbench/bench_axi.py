@@ -37,7 +37,7 @@ from .bodies import combined
 from .checks import check_answer
 from .contract import Contract
 from .pauses import MATRIX, Stalls
-from .sampling import sampled
+from .sampling import every_value, sampled
 
 _JOBS = json.loads(Path(os.environ["SPLITJOIN_VECTORS"]).read_text())
 _ORDERS = len({job["order"] for job in _JOBS})
@@ -209,7 +209,7 @@ async def same_answer_as_the_golden_model(dut: Any, scenario: int, order: int, s
 
 
 @cocotb.test()
-@cocotb.parametrize((("cycles", "stalls", "master"), sampled([1, 2, 16], ["flowing", "both"], list(MASTERS))))
+@cocotb.parametrize((("cycles", "stalls", "master"), every_value([1, 2, 16], ["flowing", "both"], list(MASTERS))))
 async def a_reset_in_mid_stream_leaves_nothing(dut: Any, cycles: int, stalls: str, master: str) -> None:
     """Resets at random moments, of whatever length, in the middle of records, results and register accesses."""
     rng = random.Random(random.getrandbits(32))
@@ -249,7 +249,7 @@ async def the_control_register_resets_the_join(dut: Any, stalls: str, master: st
 
 
 @cocotb.test()
-@cocotb.parametrize(stalls=list(MATRIX), master=list(MASTERS))
+@cocotb.parametrize((("stalls", "master"), every_value(list(MATRIX), list(MASTERS))))
 async def registers_follow_axi_lite(dut: Any, stalls: str, master: str) -> None:
     """Byte strobes, bursts of accesses, and responses at every address."""
     rng = random.Random(random.getrandbits(32))

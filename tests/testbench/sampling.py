@@ -26,4 +26,15 @@ def every_pair(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def sampled(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     """All combinations of ``axes`` under `make test-long`, which sets $SPLITJOIN_TEST_EXAMPLES; else `every_pair`."""
-    return list(product(*axes)) if float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "1")) > 1 else every_pair(*axes)
+    return list(product(*axes)) if _at_length() else every_pair(*axes)
+
+
+def every_value(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """All combinations of ``axes`` under `make test-long`; else as many as the longest axis has values, all of each."""
+    if _at_length():
+        return list(product(*axes))
+    return [tuple(axis[n % len(axis)] for axis in axes) for n in range(max(map(len, axes)))]
+
+
+def _at_length() -> bool:
+    return float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "1")) > 1

@@ -28,7 +28,7 @@ WINDOWS: list[Any] = ["RANGE 0", "RANGE 3", "RANGE 9", "RANGE 40", "ROWS 1", "RO
 @given(data=st.data(), a=ROWS, b=ROWS, window=st.sampled_from(WINDOWS))
 def test_windows_in_slices_are_golden_s(data: st.DataObject, a: list[tuple[int, int]], b: list[tuple[int, int]],
                                         window: Any) -> None:
-    """`tests/machine` has the other orders and kinds of join, `tests/fuzz` the k nearest partners."""
+    """`tests/machine` has the other orders and kinds of join."""
     tables = {"r": stream(a), "s": stream(b)}
     asked = stream_query(tables["r"], tables["s"], on="r.x <= s.x", window=window, time="ts", order="inner(1)")
     how = [turn for turn in data.draw(turns("inner(1)", WINDOWS)) if turn[0] != "mask"]  # slices are a device's own
