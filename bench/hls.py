@@ -11,9 +11,9 @@ import random
 import statistics
 from typing import Any
 
-from amaranth.hdl import Const, Value
 from amaranth.lib import wiring
-from tests.support.random_kernels import operands, results
+from tests.support.kernel_cases import kernel_case
+from tests.support.random_kernels import operands
 from tests.testbench.kernels import check_kernel
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls
@@ -33,16 +33,10 @@ MAPPED = "Yosys, synth_lattice -family ecp5, of the part between registers: LUT4
 
 def check(part: Any, fn: Any, rows: list[dict[str, Any]]) -> None:
     """Simulate ``part``; its results must be those of Python."""
-    shape = part.i.payload.shape()
-    bits = len(Value.cast(part.o.payload))
-    given = [value if isinstance(value, tuple) else (value,) for value in results(fn, rows)]
-    widths = [p.field.widths[0].bits for p in hls.component(fn)._design.kernel.outputs]
-    packed = [sum((int(v) & (1 << w) - 1) << sum(widths[:n]) for n, (v, w) in enumerate(zip(some, widths, strict=True)))
-              for some in given]
-    sent = [Const.cast(shape.const(row)).value for row in rows]
+    _, case = kernel_case(fn, rows)
 
     async def body(tb: Any) -> None:
-        await check_kernel(tb, sent, packed, Stalls(True, True, 3), latency=1, interval=1, every=False, bits=bits)
+        await check_kernel(tb, stalls=Stalls(True, True, 3), **case)
 
     simulate(part, body)
 

@@ -180,7 +180,8 @@ def _operation(node: Node, args: Sequence[Value]) -> Value:
         case "fit":
             return a
         case "bits":
-            return a[:node.places] if node.places <= len(a) else Cat(a, a[-1].replicate(node.places - len(a)))
+            sign = a[-1] if a.shape().signed else Const(0, 1)
+            return a[:node.places] if node.places <= len(a) else Cat(a, sign.replicate(node.places - len(a)))
         case "shift":
             return a << node.places if node.places > 0 else a >> -node.places
     raise TypeError(f"no operation {node.kind!r}")

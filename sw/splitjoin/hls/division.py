@@ -53,8 +53,7 @@ class DividingBuilder(Builder):
         bits = c.bit_length()  # the remainder needs no higher bits of either number
         rest = self._minus(self._bits(x, bits), self._bits(self._times(self._bits(whole, bits), self._constant(c)),
                                                            bits))
-        rest = self._add("bits", (rest,), 0, c - 1, bits)
-        return self._minus(whole, self._constant(up)), rest
+        return self._minus(whole, self._constant(up)), self._narrow(rest, c - 1)
 
     def _by_value(self, a: int, b: int, *, down: bool) -> tuple[int, int]:
         """The quotient and the remainder by a value, the highest bit of the quotient first."""
@@ -86,7 +85,7 @@ class DividingBuilder(Builder):
     def _narrow(self, a: int, high: int) -> int:
         """``a`` where it is known to be from 0 to ``high``."""
         node = self.nodes[a]
-        if (node.low, node.high) == (0, high) or node.kind == "constant":
+        if 0 <= node.low <= node.high <= high or node.kind == "constant":
             return a
         return self._add("bits", (a,), 0, high, max(1, high.bit_length()))
 

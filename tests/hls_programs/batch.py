@@ -1,0 +1,176 @@
+"""A batch of random programs: one run of Yosys maps all of them, and one Verilator model has all as written and mapped.
+
+A build for each program takes seconds, most of them for what all builds have in common.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Value
+
+from splitjoin import UnsupportedError, hls
+from splitjoin_boards.flow.tools import YOSYS
+from splitjoin_sim.runtime import FLAGS, UNTRACED, header, objects, run_tool
+from splitjoin_sim.tools import cxx, find_verilator
+from tests.testbench.kernels import check_kernel
+from tests.testbench.netlists import CELLS
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import MATRIX
+
+from ..support.kernel_cases import kernel_case
+from ..support.random_kernels import operands, random_kernel, results
+
+#: Operands of each program.
+ROWS = 20
+#: Bits of operands and words of 32 bits of results that the driver takes.
+_OPERANDS, _WORDS = 64, 8
+_LEVEL = "-O0"
+_DRIVER = Path(__file__).with_name("drive.cpp")
+
+
+@dataclass
+class Program:
+    """A random program. ``how``: its clock and interval; ``case``: as of `kernel_case`."""
+
+    seed: int
+    fn: Any
+    how: dict[str, Any]
+    rows: list[dict[str, Any]]
+    part: Any
+    case: dict[str, Any]
+
+    @classmethod
+    def of(cls, seed: int) -> Program:
+        """The program of ``seed``, at the first clock and interval that its operations allow."""
+        fn = random_kernel(seed)
+        rows = operands(fn, ROWS, seed)
+        tries: list[dict[str, Any]] = [
+            {"clock": [None, 60, 100][seed % 3], "interval": None if seed % 2 else 1 + seed % 4}, {"clock": 30}, {}]
+        for how in tries:
+            try:
+                return cls(seed, fn, how, rows, *kernel_case(fn, rows, **how))
+            except UnsupportedError as error:
+                assert "interval must be at least" in str(error) or "so the clock must be at most" in str(error)
+        raise AssertionError("refused without a clock")
+
+    @property
+    def name(self) -> str:
+        """The name of its module."""
+        return f"program{self.seed}"
+
+    def check(self) -> None:
+        """Machine code and Amaranth's simulator must give what Python gives."""
+        made = hls.jit(self.fn)(*(np.array([row[p] for row in self.rows]) for p in self.rows[0]))
+        values = list(zip(*(a.tolist() for a in made), strict=True)) if isinstance(made, tuple) else made.tolist()
+        wanted = results(self.fn, self.rows)
+        assert values == wanted, f"machine code gives {values}, but Python {wanted}"
+        stalls = MATRIX["both" if self.seed % 4 else "flowing"]
+        simulate(self.part, lambda tb: check_kernel(tb, stalls=stalls, **self.case))
+
+
+def check_batch(seeds: Sequence[int], folder: Path) -> dict[int, str]:
+    """The seeds whose programs are not the same everywhere, with what was found."""
+    wrong, programs = dict[int, str](), list[Program]()
+    for seed in seeds:
+        try:
+            program = Program.of(seed)
+            program.check()
+            programs.append(program)
+        except Exception as error:  # the next ones may find more
+            wrong[seed] = f"{type(error).__name__}: {error}"
+    (folder / "programs.v").write_text("\n".join(hls.verilog(p.fn, name=p.name, **p.how) for p in programs))
+    _map(programs, folder)
+    for n, said in _simulated(programs, folder).items():
+        where = "Verilator" if n < len(programs) else "the netlist"
+        wrong.setdefault(programs[n % len(programs)].seed, f"{where}: {said}")
+    return wrong
+
+
+def _map(programs: Sequence[Program], folder: Path) -> None:
+    """Map the programs for ECP5, each by itself, and write ``mapped.v``: each as ``…_mapped``, of its cells' models."""
+    names = [p.name for p in programs]
+    (folder / "roof.v").write_text(_roof(programs, names))
+    (folder / "mapped_roof.v").write_text(_roof(programs, [f"{n}_mapped" for n in names]))
+    (folder / "cells.v").write_text(CELLS["ecp5"].read_text())
+    renamed = "\n".join(f"rename {n} {n}_mapped" for n in names)
+    (folder / "map.ys").write_text(f"""
+        read_verilog programs.v roof.v
+        setattr -mod -set keep_hierarchy 1 {' '.join(names)}
+        synth_lattice -family ecp5 -noiopad -top roof
+        delete roof
+        {renamed}
+        write_verilog -noattr netlist.v
+        design -reset
+        read_verilog netlist.v mapped_roof.v
+        setattr -mod -set keep_hierarchy 1 {' '.join(f'{n}_mapped' for n in names)}
+        read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v
+        read_verilog -overwrite cells.v
+        hierarchy -check -top roof
+        proc
+        flatten
+        opt_clean -purge
+        delete roof
+        write_verilog -noattr mapped.v
+    """)
+    YOSYS.run(["-q", "map.ys"], folder)
+
+
+def _roof(programs: Sequence[Program], names: Sequence[str], *, arrays: bool = False) -> str:
+    """A module with all circuits ``names`` of ``programs``, each with its part of the ports, which are ``arrays`` for
+    Verilator, and vectors for Yosys, which has no arrays as ports.
+    """
+    count = len(names)
+    words = {"input i_payload": _OPERANDS, "input i_valid": 1, "output i_ready": 1, "output o_payload": 32 * _WORDS,
+             "output o_valid": 1, "input o_ready": 1}
+    ports = ["input clk", "input rst", *(
+        (f"{way} [{w - 1}:0] {name} [0:{count - 1}]" if arrays else f"{way} [{w * count - 1}:0] {name}")
+        for (way, name), w in ((port.split(), w) for port, w in words.items()))]
+
+    def at(name: str, n: int, bits: int, of: int) -> str:
+        return f"{name}[{n}][{bits - 1}:0]" if arrays else f"{name}[{n * of} +: {bits}]"
+
+    lines = []
+    for n, name in enumerate(names):
+        program = programs[n % len(programs)]
+        operand, result = len(Value.cast(program.part.i.payload)), program.case["bits"]
+        assert operand <= _OPERANDS and result <= 32 * _WORDS
+        wide = 32 * _WORDS
+        lines.append(f"wire [{result - 1}:0] result{n};\n"
+                     f"assign {at('o_payload', n, wide, wide)} = result{n};\n"
+                     f"{name} at{n}(.clk(clk), .rst(rst), .i__payload({at('i_payload', n, operand, _OPERANDS)}), "
+                     f".o__payload(result{n}), " + ", ".join(
+                         f".{port.replace('_', '__')}({at(port, n, 1, 1)})"
+                         for port in ("i_valid", "i_ready", "o_valid", "o_ready")) + ");")
+    return f"module roof({', '.join(ports)});\n" + "\n".join(lines) + "\nendmodule\n"
+
+
+def _simulated(programs: Sequence[Program], folder: Path) -> dict[int, str]:
+    """Circuits that do not give what Python gives, with what Verilator found: the programs, then their netlists."""
+    names = [p.name for p in programs]
+    names += [f"{n}_mapped" for n in names]
+    (folder / "both.v").write_text(_roof(programs, names, arrays=True))
+    verilator, compiler = find_verilator(), cxx()
+    run_tool([str(verilator.program), "--cc", "--prefix", "Vtop", "--top-module", "roof", "--Mdir", str(folder),
+              "--no-timing", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint",
+              *(str(folder / f"{n}.v") for n in ("both", "programs", "mapped"))], verilator)
+    everything = folder / "everything.cpp"
+    everything.write_text("".join(f'#include "{path}"\n' for path in (*sorted(folder.glob("Vtop*.cpp")), _DRIVER)))
+    limit = 8 + max(60 * (p.case["interval"] + 8) * (ROWS + p.case["latency"]) for p in programs) // 8
+    options = (_LEVEL, *UNTRACED)
+    run_tool([*compiler, *FLAGS, *options, f"-I{folder}", f"-I{verilator.root / 'include'}", "-include",
+              str(header(verilator, compiler, options)), f"-DCIRCUITS={len(names)}", f"-DWORDS={_WORDS}",
+              f"-DLIMIT={limit}", str(everything), *map(str, objects(verilator, compiler, _LEVEL)), "-o",
+              str(folder / "run"), "-lpthread"], verilator)
+    cases = [f"{p.seed + half} {len(p.case['operands'])} {len(p.case['results'])} "
+             + " ".join(f"{v:x}" for v in p.case["operands"]) + " "
+             + " ".join(f"{v:0{8 * _WORDS}x}" for v in p.case["results"]) for half in range(2) for p in programs]
+    done = subprocess.run([str(folder / "run")], input="\n".join(cases), capture_output=True, text=True, check=True)
+    *lines, end = done.stdout.splitlines()
+    assert end == "end", done.stdout
+    return {int(n): said for n, said in (line.split(" ", 1) for line in lines)}
