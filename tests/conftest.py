@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.quick_pysim import quicken
+from tests.support.quick_amaranth import quicken
 from tests.support.sampling import examples
 from tests.support.spark_home import quick_spark_home
 

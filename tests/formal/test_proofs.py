@@ -1,5 +1,6 @@
 """Every quick proof closes, and every property of every proof can break."""
 
+import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from amaranth.hdl import Signal
 
 from splitjoin_hw.network.skid_buffer import SkidBuffer
 
+from ..support.planting import times
 from ..support.sampling import at_length
 from .__main__ import main
 from .harness import Harness
@@ -17,7 +19,8 @@ from .table import ALL, listed, table
 
 QUICK = [proof for proof in ALL if proof.quick]
 #: Proofs of circuits between whose sizes others are.
-BETWEEN = {"distribution tree, 2 leaves, fan-out 2", "distributor to 1", "distributor to 2", "distributor to 4",
+BETWEEN = {"combiner of rows of two, a way each", "distribution tree, 2 leaves, fan-out 2",
+           "distribution tree, 3 leaves, fan-out 2", "distributor to 1", "distributor to 2", "distributor to 4",
            "lookahead FIFO that shows 5 bits", "merger of 2", "queue of 2", "queue of 4", "queue of 16",
            "states in turn, 1 and 1 cores"}
 #: What most circuits promise, and those in which a fault that breaks it is planted.
@@ -52,15 +55,9 @@ def test_every_fault_fits_its_circuit():
     """The text that a fault replaces is in the circuit's source once. Here it fails as soon as a circuit changes; most
     faults are planted by `make formal` alone.
     """
-    unfit = []
-    for fault in dict.fromkeys(fault for proof in ALL for fault in proof.faults):
-        assert fault.old != fault.new, f"the fault changes nothing: {fault}"
-        try:
-            with planted(fault):
-                pass
-        except AssertionError as error:
-            unfit.append(str(error))
-    assert unfit == []
+    faults = dict.fromkeys(fault for proof in ALL for fault in proof.faults)
+    assert [fault for fault in faults if ast.dump(ast.parse(fault.old)) == ast.dump(ast.parse(fault.new))] == []
+    assert [fault for fault in faults if times(fault.part, fault.method, fault.old) != 1] == []
 
 
 def test_the_page_has_the_table():

@@ -10,7 +10,7 @@ from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin_hw.top import padded
 from splitjoin_hw.verilog import TOP, header, sidecar, to_verilog
 
-CORES = (1, 2, 4)
+CORES = (1, 2, 8)
 
 
 def configuration(cores):

@@ -50,7 +50,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("architecture", "cores", "capacity"), [
-    ("handshake", 2, 8), ("low-latency-handshake", 2, 8), ("kang", 1, 16)])
+    ("handshake", 2, 8), at_length("low-latency-handshake", 2, 8), at_length("kang", 1, 16)])
 def test_the_first_tuple_without_room_is_named(architecture: str, cores: int, capacity: int) -> None:
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")

@@ -72,7 +72,7 @@ def test_beside_an_index():
     rng = random.Random(3)
     r, s = table("r", 60, rng), table("s", 60, rng)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=CONDITIONS["squares"], window="ROWS 9")
-    engine = PysimDevice(cores=2, capacity=8, core="bucket", stall_out=0.3, seed=1)
+    engine = PysimDevice(cores=1, capacity=16, core="bucket", stall_out=0.3, seed=1)
     plan = engine.plan(query)
     assert plan.sums and plan.tests and plan.residual is None and engine.configuration(query).index
     assert_conforms(run(engine, query, r, s, [7]), run(GoldenDevice(), query, r, s), "total")

@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -17,6 +18,18 @@ def _source(function: Callable[..., Any]) -> str:
     lines, first = inspect.getsourcelines(function)
     # Its lines keep their numbers, so that a scheduler lets others run between any two of them.
     return "\n" * (first - 1) + textwrap.dedent("".join(lines))
+
+
+@cache
+def _nodes(function: Callable[..., Any]) -> Counter[str]:
+    return Counter(ast.dump(node) for node in ast.walk(ast.parse(_source(function)))
+                   if isinstance(node, (ast.expr, ast.stmt)))
+
+
+def times(part: type | ModuleType, name: str, old: str) -> int:
+    """How often the function ``name`` has ``old``, as `faulty` looks for it."""
+    before, = ast.parse(old).body
+    return _nodes(getattr(part, name))[ast.dump(before.value if isinstance(before, ast.Expr) else before)]
 
 
 def faulty(part: type | ModuleType, name: str, old: str, new: str) -> Callable[..., Any]:

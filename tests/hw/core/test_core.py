@@ -84,8 +84,3 @@ def test_a_region_may_fall_behind_its_twin(behind):
         assert (len(left.items), len(right.items)) == (3 * 65, 64 + 4 * (4 + behind))
 
     simulation(Core, SMALL).run(body)
-
-
-@pytest.mark.parametrize("config", [SMALL])
-def test_arguments_can_be_read_back(config):
-    assert Core(config).config == config

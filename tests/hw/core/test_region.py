@@ -117,17 +117,6 @@ def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_res
     simulation(Region, config, "s").run(body)
 
 
-@pytest.mark.parametrize("side", ["x", "", None, 0])
-def test_region_wrong_side(side):
-    with pytest.raises(ValueError, match=f"^Side must be 'r' or 's', not {side!r}$"):
-        Region(LARGE, side)
-
-
-def test_arguments_can_be_read_back():
-    circuit = Region(LARGE, "s")
-    assert (circuit.config, circuit.side) == (LARGE, "s")
-
-
 #: Cycles and stores.
 HELD = [(0, 32), (15, 5), (100, 20), (300, 1), (300, 20), (1000, 32)]
 

@@ -246,22 +246,11 @@ def test_a_round_of_a_single_cycle_in_a_deep_tree_keeps_its_record():
     simulate(circuit, body)
 
 
-@pytest.mark.parametrize("sources", [0, -1, "3", 2.5, None])
-def test_gate_wrong_sources(sources):
-    with pytest.raises(ValueError, match=f"^Sources must be a positive integer, not {sources!r}$"):
-        ScaleGate(GATE, sources)
-
-
 @pytest.mark.parametrize("make", [lambda c: ScaleGate(c, 2), ReadyMerger])
 def test_gate_without_a_time_column(make):
     untimed = Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0)
     with pytest.raises(ValueError, match=r"^A gate merges by event time, so time_bits must be from 2 to 64, not 0; "):
         make(untimed)
-
-
-def test_arguments_can_be_read_back():
-    circuit = ScaleGate(GATE, 3)
-    assert (circuit.config, circuit.sources, circuit.latency) == (GATE, 3, 3)
 
 
 def test_nodes_can_be_instances_of_one_module():

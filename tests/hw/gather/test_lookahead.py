@@ -1,5 +1,4 @@
 # amaranth: UnusedElaboratable=no
-import pytest
 from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from hypothesis import given, settings, strategies as st
@@ -79,13 +78,3 @@ def test_the_fifo_takes_four_results_and_no_more():
         assert len(source.cycles) == 4
 
     simulation(WithOffer, 8).run(body)
-
-
-@pytest.mark.parametrize("bits", [-1, 33, "8", 2.0])
-def test_lookahead_wrong_bits(bits):
-    with pytest.raises(ValueError, match=f"^Bits of a row id must be an integer from 0 to 32, not {bits!r}$"):
-        LookaheadFifo(bits)
-
-
-def test_arguments_can_be_read_back():
-    assert LookaheadFifo(7).bits == 7

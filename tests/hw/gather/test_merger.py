@@ -95,24 +95,6 @@ def test_inputs_are_served_in_turn():
     simulation(Merger, 3).run(body)
 
 
-@pytest.mark.parametrize("inputs", [0, -1, "3", 2.5])
-def test_merger_wrong_inputs(inputs):
-    with pytest.raises(ValueError, match=f"^Inputs must be a positive integer, not {inputs!r}$"):
-        Merger(inputs)
-
-
-@pytest.mark.parametrize("bits", [1, 0, 33, "8", 2.0])
-def test_merger_wrong_bits(bits):
-    with pytest.raises(ValueError, match=f"^Bits to compare must be an integer from 2 to 32, not {bits!r}$"):
-        Merger(2, bits)
-
-
-def test_arguments_can_be_read_back():
-    assert (Merger(3).inputs, Merger(3).bits) == (3, 32)
-    assert Merger(2, 7).bits == 7
-    assert (Merger(2).has_offer_input, Merger(2, has_offer_input=True).has_offer_input) == (False, True)
-
-
 @pytest.mark.parametrize("older", [False, True])
 def test_comparison_select_passes_on_the_outcome_that_is_enabled(older):
     """Without `total` any enabled comparison counts as 1; with it, the compared results must be present."""

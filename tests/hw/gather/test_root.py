@@ -4,7 +4,7 @@ import random
 import pytest
 
 from splitjoin.circuit.wire import NO_ITEM, ItemKind, item_record
-from splitjoin_hw.gather.root import Root, RowCombiner
+from splitjoin_hw.gather.root import Root
 from splitjoin_hw.gather.rows import RowQueue
 from tests.testbench.bodies import combined
 from tests.testbench.checks import check_combined
@@ -105,16 +105,3 @@ def test_a_full_queue_gives_full_records():
         assert sink.cycles == list(range(sink.cycles[0], sink.cycles[0] + 11))
 
     simulation(RowQueue, width=4).run(body)
-
-
-@pytest.mark.parametrize("width", [1, 3, "2"])
-def test_root_wrong_width(width):
-    with pytest.raises(ValueError, match=f"^Width must be 2 or 4, not {width!r}$"):
-        Root(width)
-    with pytest.raises(ValueError, match=r"^Ways must be 1 or 2, not 3$"):
-        RowCombiner(4, 3)
-
-
-def test_a_queue_wrong_width():
-    with pytest.raises(ValueError, match=r"^Width must be an integer of at least 2, not 1$"):
-        RowQueue(1)

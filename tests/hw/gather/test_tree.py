@@ -64,19 +64,3 @@ def test_a_star_takes_a_cycle_a_level(leaves, fanin):
         assert sink.cycles == [STANDING + levels(leaves, fanin)]
 
     simulation(GatherTree, leaves=leaves, fanin=fanin).run(body)
-
-
-@pytest.mark.parametrize("leaves", [0, -2, "4", 2.0])
-def test_gather_tree_wrong_leaves(leaves):
-    with pytest.raises(ValueError, match=f"^Leaves must be a positive integer, not {leaves!r}$"):
-        GatherTree(leaves=leaves, fanin=2)
-
-
-@pytest.mark.parametrize("fanin", [1, 0, "2", None])
-def test_gather_tree_wrong_fanin(fanin):
-    with pytest.raises(ValueError, match=f"^Fan-in must be an integer of at least 2, not {fanin!r}$"):
-        GatherTree(leaves=4, fanin=fanin)
-
-
-def test_arguments_can_be_read_back():
-    assert GatherTree(leaves=7, fanin=2).leaves == 7

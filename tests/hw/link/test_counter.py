@@ -25,9 +25,3 @@ def test_steps_are_added_up(bits, data):
             assert value() == sum(steps[:max(0, n - 1)])
 
     simulation(Counter, bits).run(body)
-
-
-@pytest.mark.parametrize("bits", [0, 33, 2.0])
-def test_counter_wrong_bits(bits):
-    with pytest.raises(ValueError, match="Bits of a step must be an integer from 1 to 32, not"):
-        Counter(bits)

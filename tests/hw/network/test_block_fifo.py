@@ -5,8 +5,6 @@ from splitjoin_hw.network.block_fifo import BlockFifo, HalfRateFifo
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import scripted
 
-KINDS = pytest.mark.parametrize("kind", [BlockFifo, HalfRateFifo])
-
 
 @pytest.mark.parametrize(("kind", "cycles"), [(BlockFifo, 1), (HalfRateFifo, 2)])
 def test_rate_and_latency(kind, cycles):
@@ -32,10 +30,3 @@ def test_holds_as_many_as_it_says(kind, behind, depth):
     fifo = kind(8, depth)
     assert (fifo.shape, fifo.depth) == (8, depth)
     simulate(fifo, body)
-
-
-@KINDS
-@pytest.mark.parametrize("depth", [3, 2, 0, -4, "16", 16.0])
-def test_wrong_depth(kind, depth):
-    with pytest.raises(ValueError, match=f"^Depth must be a power of two of at least 4, not {depth!r}$"):
-        kind(8, depth)

@@ -1,5 +1,4 @@
 # amaranth: UnusedElaboratable=no
-import pytest
 
 from splitjoin_hw.network.distributor import Distributor
 from tests.testbench.pauses import flowing, scripted
@@ -20,14 +19,3 @@ def test_children_do_not_wait_for_each_other():
         assert fast.items == slow.items == list(range(5))
 
     simulation(Distributor, 8, 2).run(body)
-
-
-@pytest.mark.parametrize("children", [0, -1, "2", 1.5])
-def test_distributor_wrong_children(children):
-    with pytest.raises(ValueError, match=f"^Children must be a positive integer, not {children!r}$"):
-        Distributor(8, children)
-
-
-def test_arguments_can_be_read_back():
-    node = Distributor(8, 3)
-    assert (node.shape, node.children) == (8, 3)

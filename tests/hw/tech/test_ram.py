@@ -145,9 +145,3 @@ def test_block_ram_with_its_output_register_does_the_same(tmp_path):
 def test_a_ram_takes_as_few_block_rams_as_it_can(depth, width, blocks):
     text = verilog.convert(Ram(width, depth), name="ram", platform=Target("ecp5"))
     assert text.count("DP16KD #(") == blocks
-
-
-@pytest.mark.parametrize("depth", [1, 0, "4"])
-def test_ram_wrong_depth(depth):
-    with pytest.raises(ValueError, match=f"Depth must be an integer of at least 2, not {depth!r}"):
-        Ram(8, depth)

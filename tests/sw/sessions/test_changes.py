@@ -184,10 +184,10 @@ def test_rows_of_all_kinds_are_the_same_through_a_move(how: str) -> None:
 def test_a_circuit_gets_more_cores_while_it_runs() -> None:
     asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x <= s.x", window="ROWS 4")
     table = stream([(0, n % 5) for n in range(14)])
-    with splitjoin.open(asked, "pysim", cores=2, capacity=2) as session, splitjoin.open(asked, "golden") as want:
+    with splitjoin.open(asked, "pysim", cores=1, capacity=4) as session, splitjoin.open(asked, "golden") as want:
         for at in range(14):
             if at == 6:
-                session.move("pysim", cores=3, capacity=2)
+                session.move("pysim", cores=2, capacity=2)
             for one in (session, want):
                 one.push_r(table.slice(at, 1))
                 one.push_s(table.slice(at, 1))

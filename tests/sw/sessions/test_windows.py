@@ -117,7 +117,7 @@ def test_windows_of_a_circuit() -> None:
     asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="ROWS 3", time="ts")
     how: list[Turn] = [("r", 5), ("s", 4), ("window", "ROWS 6"), ("r", 1), ("s", 2), ("snapshot", 0),
                        ("window", "ROWS 2 RANGE 3"), ("r", 1), ("s", 1)]
-    found, changes = run(lambda n: splitjoin.open(asked, "pysim", cores=2, capacity=4, punctuation=True), tables, how)
+    found, changes = run(lambda n: splitjoin.open(asked, "pysim", cores=1, capacity=8, punctuation=True), tables, how)
     assert found.tolist() == golden(asked, arrivals(asked, table, table), changes, 1).tolist()
 
 

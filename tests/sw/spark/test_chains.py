@@ -126,7 +126,7 @@ class Streams:
 def test_a_statement_over_streams_across_restarts(spark: SparkSession, tmp_path: Path, names: str, last: str) -> None:
     """Rows come late, and between micro-batches the query starts again with other groups."""
     given = tables(names, 60)
-    streams = Streams(spark, tmp_path, given, [20, 40], late=6)
+    streams = Streams(spark, tmp_path, given, [30], late=6)
     groups = 1
     while streams.left:
         streams.feed(min(3, streams.left))
@@ -148,7 +148,7 @@ def test_a_join_of_joined_rows_across_restarts(spark: SparkSession, tmp_path: Pa
     so that rows of a last LEFT JOIN come.
     """
     given = tables("abc", 60, seed=2)
-    streams = Streams(spark, tmp_path, given, [20, 40], late=4)
+    streams = Streams(spark, tmp_path, given, [30], late=4)
     window = {"r": None, "s": f"RANGE {_LENGTHS['c']}"}
     runs = []
     while streams.left:

@@ -131,7 +131,7 @@ def test_operators_of_spark_on_joined_rows(spark: SparkSession, streams: Streams
 
 
 @pytest.mark.parametrize(("text", "key"), [
-    (f"SELECT l.id, r.id other, t.id third, l.ts FROM l JOIN r ON {_BAND} LEFT JOIN t ON t.x > l.x "
+    at_length(f"SELECT l.id, r.id other, t.id third, l.ts FROM l JOIN r ON {_BAND} LEFT JOIN t ON t.x > l.x "
      "AND t.ts BETWEEN r.ts AND r.ts + INTERVAL 9 SECONDS", "ts"),
     ("SELECT l.ts, l.x, r.id FROM (SELECT ts, count(*) x FROM l GROUP BY ts) l LEFT JOIN r ON r.x > l.x AND "
      "r.ts BETWEEN l.ts - INTERVAL 9 SECONDS AND l.ts", "ts"),

@@ -58,7 +58,7 @@ def test_streams_give_the_rows_of_the_tables(device: str, cuts: list[int]) -> No
 
 
 def test_streams_on_a_circuit() -> None:
-    with splitjoin.open(prepared(), "pysim", cores=2, capacity=64) as session:
+    with splitjoin.open(prepared(), "pysim", cores=1, capacity=64) as session:
         assert fed(session, (7, 30, 11)) == whole(device="cpu").to_pylist()
 
 

@@ -1,4 +1,4 @@
-"""Circuits have equal values in every cycle with the tests' faster simulator methods and with Amaranth's own."""
+"""Circuits have equal values in every cycle, and equal RTLIL, with the tests' faster methods and Amaranth's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator, _pyrtl
@@ -14,7 +15,7 @@ from amaranth.sim import Simulator, _pyrtl
 from splitjoin.engines.arrival import arrivals
 from splitjoin_sim.pysim import PysimDevice
 
-from ..support.quick_pysim import OWN, quicken
+from ..support.quick_amaranth import OWN, quicken
 from ..support.scenarios import SCENARIOS
 
 
@@ -47,8 +48,8 @@ def expression(rng: random.Random, of: list[Signal], depth: int) -> Value:
         lambda: a.word_select(narrow, 2)])())
 
 
-def traced(seed: int) -> list[list[int]]:
-    """The values in each cycle of registers and wires, which a memory with write enables feeds."""
+def made(seed: int) -> tuple[Module, list[Signal]]:
+    """A circuit with registers, wires, and a memory with write enables that feeds them."""
     rng = random.Random(seed)
     m = Module()
     shapes = [Shape(rng.randint(1, 9), rng.random() < 0.4) for _ in range(12)]
@@ -64,6 +65,12 @@ def traced(seed: int) -> list[list[int]]:
             m.d.sync += signal.eq(value)
         with m.Else():
             m.d.sync += signal[0].eq(~signal[0])
+    return m, signals
+
+
+def traced(seed: int) -> tuple[list[list[int]], str]:
+    """The values of a circuit's signals in each cycle, and its RTLIL."""
+    m, signals = made(seed)
     found = []
 
     async def watch(ctx):  # type: ignore[no-untyped-def]
@@ -75,7 +82,7 @@ def traced(seed: int) -> list[list[int]]:
     simulator.add_clock(1e-6)
     simulator.add_testbench(watch)
     simulator.run()
-    return found
+    return found, rtlil.convert(made(seed)[0], ports=[], emit_src=False)
 
 
 @pytest.mark.parametrize("seed", range(12))
