@@ -24,7 +24,7 @@ S = pa.table({"a": [2, 3]})
 
 
 def run() -> None:
-    assert len(join(R, S, on="r.x = s.a", window="ROWS 9", device="sim")) == 1
+    assert len(join(R, S, on="r.x = s.a", window="ROWS 9", device=SimDevice(small=True, capacity=16))) == 1
 
 
 def lend_runtime(folder: Path) -> None:
