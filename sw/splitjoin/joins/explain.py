@@ -33,7 +33,7 @@ from splitjoin.lang.schema import Side
 from splitjoin.lang.types import duration_text
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, suits_runs, tests_nothing
-from splitjoin.rows.interval_joins.explain import explain_engine
+from splitjoin.rows.interval_joins.form import explain_engine
 
 #: Neighbouring lines of one label, and characters of a line, that are shown.
 _MOST_LINES, _MOST_CHARACTERS = 64, 4096

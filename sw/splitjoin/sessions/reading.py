@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Condition
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -18,53 +18,18 @@ from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.windows import WindowSpec
 
-from .change_checks import Change
 from .epochs import POLL_SECONDS
 from .results import ResultQueue
 from .schemas import SessionSchemas
 from .work_lock import WorkLock
 
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+    from .shared.chosen_pairs import ChosenPairs
 
-class TupleSource(Protocol):
-    """Where the tuples of a `ResultSource` come from."""
-
-    def next_idle(self) -> float | None:
-        """Seconds until a silent source no longer holds tuples back; None if none will."""
-
-
-class ResultSource(Protocol):
-    """A source of a `ReadingSession`'s rows; a `Pipeline` is one, and has what its members mean. Methods that give a
-    `Change` work off what is ready, and raise what is against the change.
-    """
-
-    results: ResultQueue
-
-    @property
-    def gate(self) -> TupleSource: ...
-    @property
-    def device(self) -> Device: ...
-    @property
-    def ended(self) -> bool: ...
-    @property
-    def failure(self) -> Exception | None: ...
-    @property
-    def lags(self) -> bool: ...
-    @property
-    def seen_faults(self) -> tuple[Fault, ...]: ...
-
-    def work(self, *, unlimited: bool = False) -> None: ...
-    def counters(self) -> dict[str, int]: ...
-    def plan(self) -> str: ...
-    def restart(self, device: Device) -> None: ...
-    def mask(self, cores: Collection[int], of: int) -> Change: ...
-    def precision(self, n: int) -> Change: ...
-    def move(self, device: Device) -> Change: ...
-    def window(self, window: WindowSpec) -> Change: ...
-    def failed(self) -> DeviceError: ...
-    def close(self) -> None: ...
-
-
-Results = TypeVar("Results", bound=ResultSource)
+#: Where the results of a `ReadingSession` come from. Methods that give a change work off what is ready, and raise what
+#: is against it.
+Results = TypeVar("Results", bound="Pipeline[Any] | ChosenPairs")
 
 
 class ResultReader(ABC):

@@ -17,11 +17,11 @@ from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.interval_joins.bounds import IntervalLengths
 from splitjoin.rows.interval_joins.choice import interval_choice
 from splitjoin.rows.interval_joins.encoding import IntervalEncoder
 from splitjoin.rows.interval_joins.rows import StoredRows
 from splitjoin.rows.interval_joins.sliding import Bases
-from splitjoin.rows.interval_joins.times import IntervalLengths
 from splitjoin.rows.interval_joins.user_state import partners_between
 from splitjoin.rows.interval_joins.values import aggregate_values
 from splitjoin.rows.output import Selected

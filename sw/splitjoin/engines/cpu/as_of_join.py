@@ -200,7 +200,7 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
         reached = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
             np.where(keys < least_code(low, high, work), np.uint64(2**64 - 1), keys))
         return _beyond(kind, incoming, reached, low, high, work, rises=rises)
-    ranges = ranges_by_row(groups, "s", keys, low, high, work)
+    ranges = ranges_by_row((groups.numbers("r"), groups.numbers("s")), groups.count, keys, low, high, work)
     some, tried = ranges.end > ranges.start, ranges.pairs
     how = "by the first partner of each run of sorted keys"
     if kind.how != "semi":

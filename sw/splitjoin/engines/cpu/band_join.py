@@ -39,11 +39,11 @@ from ..device import TablePairs
 from ..slices import Slices
 from .condition import Bounds, Condition
 from .key_groups import Groups
-from .key_ranges import KeyOrder, SecondKey, partitioned_ranges
+from .key_ranges import SecondKey, partitioned_ranges, ranges_by_row
 from .pair_order import NO_PAIR, PairOrder
 from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
-from .table_work import Work, aligned
+from .table_work import Work, aligned, plain_work
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -255,10 +255,11 @@ def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side
     for search in way.searches or (_by_row(visible, groups.sizes[1]),):
         probing = other_side(search.stored)
         (some, probes), (kept, tuples) = samples[probing, _PROBES], samples[search.stored, _STORED]
-        stored, numbers = ((np.zeros(len(rows), np.int64) if groups.is_one else groups.of(side)[rows])
-                           for side, rows in ((search.stored, kept), (probing, some)))
-        ranges = KeyOrder(stored, groups.count, search.keys[kept]).ranges(
-            numbers, search.low[some], search.high[some])
+        numbers = groups.numbers(probing), groups.numbers(search.stored)
+        if not groups.is_one:
+            numbers = numbers[0][some], numbers[1][kept]
+        ranges = ranges_by_row(numbers, groups.count, search.keys[kept], search.low[some], search.high[some],
+                               plain_work())
         pairs = float(ranges.pairs)
         if (second := search.second) is not None:
             within = SecondKey(work.loops, second.keys[kept][ranges.order], second.low[some], second.high[some])
@@ -326,7 +327,8 @@ def _tasks(search: _Search | None, condition: Condition, groups: Groups, visible
         _ = visible.pairs  # which is known from here on
         search = _by_row(visible, len(condition.possible_s))
         visible.forget()
-    found = partitioned_ranges(groups, search.stored, search.keys, search.low, search.high, work)
+    numbers = groups.numbers(other_side(search.stored)), groups.numbers(search.stored)
+    found = partitioned_ranges(numbers, groups.count, search.keys, search.low, search.high, work)
     if search.second is not None:
         second = SecondKey(work.loops, search.second.keys[found.order], search.second.low, search.second.high)
         return [partial(found.pairs_within, part, work.tuning.table_pairs, second) for part in found.parts]

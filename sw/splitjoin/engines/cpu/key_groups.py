@@ -13,7 +13,7 @@ from splitjoin.plan.keys import Codes
 
 from ..range_terms import exponents
 from ..slices import Slices
-from ..sorting import counts_below, dense_ranks, stable_order
+from ..sorting import counts_below, stable_order
 from .table_work import Work, plain_work
 
 Rows = npt.NDArray[np.int64]
@@ -50,7 +50,9 @@ class Groups:
         for codes in points:
             self.count *= self._add(codes, (r, s))
             if self.count > _SPREAD * len(s) + 1:  # so that the product of the next fits 64 bits
-                r, s, self.count = _numbered(r.view(np.uint64), s.view(np.uint64), r >= 0, s >= 0)
+                known = r.view(np.uint64), s.view(np.uint64)
+                r, s = (np.minimum(numbers, 0) for numbers in (r, s))
+                self.count = self._add(known, (r, s))
         self._numbers = {"r": r, "s": s}
 
     def _add(self, codes: tuple[Codes, Codes], numbers: tuple[Rows, Rows]) -> int:
@@ -197,27 +199,6 @@ def _by_number(known: Codes, taken: Rows, count: int) -> Codes:
     found, used = np.empty(count, np.uint64), taken >= 0
     found[taken[used]] = known[used]
     return found
-
-
-def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple[Rows, Rows, int]:
-    """Numbers of equal keys from 0, −1 for tuples that take no part or whose key S does not have, and how many numbers
-    there may be.
-    """
-    mine = keys_s[part_s]
-    if not len(mine):
-        return np.full(len(keys_r), -1, np.int64), np.full(len(keys_s), -1, np.int64), 1
-    least, most = mine.min(), mine.max()
-    span = int(most) - int(least) + 1
-    part_r = part_r & (keys_r >= least) & (keys_r <= most)
-    r, s = np.full(len(keys_r), -1, np.int64), np.full(len(keys_s), -1, np.int64)
-    if span <= _SPREAD * len(mine) + 1024:
-        return (np.where(part_r, (keys_r - least).view(np.int64), -1),
-                np.where(part_s, (keys_s - least).view(np.int64), -1), span)
-    both, count = dense_ranks(np.concatenate([mine, keys_r[part_r]]))
-    s[part_s], r[part_r] = both[:len(mine)], both[len(mine):]
-    known = np.zeros(count, np.bool_)
-    known[both[:len(mine)]] = True
-    return np.where(known[r] & (r >= 0), r, -1), s, count
 
 
 class Pyramid:

@@ -1,7 +1,7 @@
-"""Ranges of a stream sorted by its equal keys and one key, for each tuple of the other: by NumPy (`KeyOrder`), or by
-partitions that fit the second-level cache, so that time is linear in rows, and threads share the work
-(`PartitionedRanges`: radix partitioning; Manegold, Boncz and Kersten, Optimizing main-memory join on modern hardware,
-2002). `SecondKey` skips, in such ranges, what an inequality on another key rules out.
+"""Ranges of a stream sorted by its equal keys and one key, for each tuple of the other: by partitions that fit the
+second-level cache, so that time is linear in rows, and threads share the work (`PartitionedRanges`: radix partitioning;
+Manegold, Boncz and Kersten, Optimizing main-memory join on modern hardware, 2002). `SecondKey` skips, in such ranges,
+what an inequality on another key rules out.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.lang.schema import Side, other_side
 from splitjoin.plan.keys import Codes
 
-from ..sorting import counts_below, dense_ranks, stable_order
-from .key_groups import Groups
+from ..sorting import counts_below, dense_ranks
 from .table_work import Work
 
 Rows = npt.NDArray[np.int64]
@@ -46,64 +44,6 @@ class Ranges:
     def pairs(self) -> int:
         """The number of pairs in the ranges."""
         return int((self.end - self.start).sum())
-
-
-class KeyOrder:
-    """The tuples with group ``numbers`` from 0 to before ``count`` (n,), −1 for none, by group, then by ``keys`` (n,).
-
-    Attributes:
-        order: The row ids of the tuples that have a group.
-    """
-
-    def __init__(self, numbers: Rows, count: int, keys: Codes):
-        rows = np.flatnonzero(numbers >= 0)
-        every = len(rows) == len(numbers)
-        groups, keys = (numbers, keys) if every else (numbers[rows], keys[rows])
-        self._distinct: Codes | None = None
-        self._least, self._most = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
-        if (self._most - self._least + 1).bit_length() + count.bit_length() > 63:
-            ranks, different = dense_ranks(keys)
-            self._distinct = np.empty(different, np.uint64)
-            self._distinct[ranks] = keys
-            keys, self._least, self._most = ranks.view(np.uint64), 0, max(0, different - 1)
-        self._width = (self._most - self._least + 1).bit_length()
-        places = groups << self._width
-        places |= (keys - np.uint64(self._least)).view(np.int64)
-        by_key = stable_order(places)
-        self.order, self._places = by_key if every else rows[by_key], places[by_key]
-        self._starts = np.searchsorted(self._places, np.arange(count + 1) << self._width)
-
-    def ranges(self, numbers: Rows, low: Codes, high: Codes) -> Ranges:
-        """For each tuple of the other stream the range of its group whose keys are from ``low`` to ``high``."""
-        if self._distinct is not None:
-            last = len(self._distinct)
-            first = np.minimum(counts_below(self._distinct, low), last)
-            behind = counts_below(self._distinct, high, equal=True)
-        else:
-            least, top = np.uint64(self._least), np.uint64(self._most)
-            past = self._most - self._least + 1
-            first = np.where(low > top, past, (np.maximum(low, least) - least).view(np.int64))
-            behind = np.where(high < least, 0, (np.minimum(high, top) - least).view(np.int64) + 1)
-        if not len(numbers):
-            return Ranges(self.order, first, behind)
-        from_start, to_end = not first.any(), int(behind.min()) > self._most - self._least
-        if from_start and to_end:
-            start, end = self._starts[numbers], self._starts[numbers + 1]
-        else:
-            # Both ends in the order of one of them: the other end is not far, which makes searching fast as well.
-            places = numbers << self._width
-            first, behind = places | first, places | behind
-            order = stable_order((behind if from_start else first) + (1 << self._width))
-            start = self._starts[numbers] if from_start else self._found(first, order)
-            end = self._starts[numbers + 1] if to_end else self._found(behind, order)
-        start = np.where(numbers < 0, 0, start)
-        return Ranges(self.order, start, np.where(numbers < 0, 0, np.maximum(start, end)))
-
-    def _found(self, wanted: Rows, order: Rows) -> Rows:
-        """The position of the first place that is not below each of ``wanted``, searched in ``order``."""
-        found = np.empty(len(wanted), np.int64)
-        found[order] = np.searchsorted(self._places, wanted[order])
-        return found
 
 
 @dataclass(frozen=True)
@@ -368,16 +308,18 @@ class SecondKey:
                                                 self._most, self._begins, none, np.zeros(2, np.int64), none, none))
 
 
-def ranges_by_row(groups: Groups, stored: Side, keys: Codes, low: Codes, high: Codes, work: Work) -> Ranges:
-    """For each tuple of the other stream the range of its group whose ``keys`` are from ``low`` to ``high``."""
-    found = partitioned_ranges(groups, stored, keys, low, high, work)
+def ranges_by_row(numbers: tuple[Rows, Rows], count: int, keys: Codes, low: Codes, high: Codes, work: Work) -> Ranges:
+    """For each probe the range of stored tuples of its group whose ``keys`` are from ``low`` to ``high``. ``numbers``
+    and ``count``: as of `PartitionedRanges`.
+    """
+    found = partitioned_ranges(numbers, count, keys, low, high, work)
     return Ranges(found.order, *found.by_row(len(low)))
 
 
-def partitioned_ranges(groups: Groups, stored: Side, keys: Codes, low: Codes, high: Codes,
+def partitioned_ranges(numbers: tuple[Rows, Rows], count: int, keys: Codes, low: Codes, high: Codes,
                        work: Work) -> PartitionedRanges:
     """The same by partitions."""
-    if not PartitionedRanges.fits(groups.count, keys):
+    if not PartitionedRanges.fits(count, keys):
         ranks, different = dense_ranks(keys)
         distinct = np.empty(different, np.uint64)
         distinct[ranks] = keys
@@ -385,5 +327,4 @@ def partitioned_ranges(groups: Groups, stored: Side, keys: Codes, low: Codes, hi
         some = behind > 0  # not below the least key
         low = np.where(some, counts_below(distinct, low), 1).view(np.uint64)
         high = np.where(some, behind - 1, 0).view(np.uint64)
-    numbers = groups.numbers(other_side(stored)), groups.numbers(stored)
-    return PartitionedRanges(work, numbers, groups.count, keys, low, high)
+    return PartitionedRanges(work, numbers, count, keys, low, high)

@@ -18,7 +18,7 @@ from splitjoin.plan.keys import Codes
 from ..arrival import Arrivals
 from .coded_nulls import with_coded_nulls
 from .condition import Condition
-from .key_ranges import KeyOrder
+from .key_ranges import ranges_by_row
 from .table_windows import Spans
 from .table_work import Work
 
@@ -43,7 +43,7 @@ def counted_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> in
     sets = [(at, frozenset(term.tests), 1) for at, term in enumerate(terms)]
     while sets:
         at, tests, sign = sets.pop()
-        found = _counted(condition.only(tests, decide=terms[at].decided), len(incoming.s), visible)
+        found = _counted(condition.only(tests, decide=terms[at].decided), len(incoming.s), visible, work)
         if found is None:
             return None
         total += sign * found
@@ -51,7 +51,7 @@ def counted_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> in
     return total
 
 
-def _counted(condition: Condition, rows: int, visible: Spans) -> int | None:
+def _counted(condition: Condition, rows: int, visible: Spans, work: Work) -> int | None:
     """The number of pairs of a condition without OR, with so many rows of S; None if too many keys limit them."""
     bounds = [(b.keys, b.low, b.high) for b in condition.bounds("s")]
     if not visible.hold_all:
@@ -61,12 +61,12 @@ def _counted(condition: Condition, rows: int, visible: Spans) -> int | None:
     groups = condition.groups()
     if groups.is_one and not bounds:
         return visible.pairs
-    r, s = groups.of("r"), groups.of("s")
+    r, s = groups.numbers("r"), groups.numbers("s")
     if not bounds:
-        zeros = np.zeros(len(s), np.uint64), np.zeros(len(r), np.uint64), np.zeros(len(r), np.uint64)
-        return KeyOrder(s, groups.count, zeros[0]).ranges(r, *zeros[1:]).pairs
+        counts = np.bincount(s[s >= 0], minlength=groups.count)
+        return int(counts[r[r >= 0]].sum())
     (keys, low, high), *others = bounds
-    ranges = KeyOrder(s, groups.count, keys).ranges(r, low, high)
+    ranges = ranges_by_row((r, s), groups.count, keys, low, high, work)
     for other_keys, other_low, other_high in others:
         return _within(other_keys[ranges.order], ranges.start, ranges.end, other_low, other_high)
     return ranges.pairs

@@ -205,8 +205,9 @@ def _partners(job: TableJob) -> _Partners | None:
     if len(bounds) > 1 + (start is None):
         return None
     if bounds and start is None:
-        first, *bounds = bounds
-        ranges = ranges_by_row(condition.groups(), "s", first.keys, first.low, first.high, work)
+        (first, *bounds), groups = bounds, condition.groups()
+        numbers = groups.numbers("r"), groups.numbers("s")
+        ranges = ranges_by_row(numbers, groups.count, first.keys, first.low, first.high, work)
         found = _Partners("ranges of sorted keys", ranges, by_arrival=False)
     else:
         how = "ranges of rows by arrival" if start is not None else "equal keys"

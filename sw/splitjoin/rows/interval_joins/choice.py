@@ -12,9 +12,8 @@ from splitjoin.lang.query import Query
 
 from .baseline.key_oij import KeyOijEngine
 from .baseline.scale_oij import ScaleOijEngine
-from .explain import folding, no_interval
 from .folder import Engine, IntervalFolder
-from .form import IntervalForm, interval_form
+from .form import IntervalForm, folding, interval_form, no_interval
 from .sliding import SlidingEngine
 
 _ENGINES: dict[str, Callable[[IntervalForm, int, HostFolds, bool], Engine]] = {

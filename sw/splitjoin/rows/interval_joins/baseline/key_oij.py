@@ -10,11 +10,11 @@ import numpy.typing as npt
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 
+from ..bounds import IntervalLengths, before
 from ..form import IntervalForm
 from ..rows import StoredRows
 from ..sliding import Bases
 from ..state import FoldedBases, FoldState
-from ..times import IntervalLengths, before
 
 Ints = npt.NDArray[np.int64]
 
