@@ -3,8 +3,8 @@ and the parts of the state of each R probe.
 
 Regions fold the partners that were stored before the R tuple. Those that come later are folded where the R tuple is
 stored, and the state leaves whole when it expires; or they are pairs, which the host adds to the state
-(`splitjoin.rows.aggregates.device_states`). What has no merge that regions could use is folded behind the gather trees,
-by one unit, in the order of arrival.
+(`splitjoin.rows.aggregates.state_operator`). What has no merge that regions could use is folded behind the gather
+trees, by one unit, in the order of arrival.
 """
 
 from __future__ import annotations

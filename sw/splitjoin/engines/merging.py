@@ -22,13 +22,13 @@ def places_among(values: Ticks, keys: Ticks, *, after: bool = False) -> Ticks:
     values, or behind them if ``after``. If the keys are sorted too, this takes one pass.
     """
     places = np.empty(len(keys), np.int64)
-    loops()["find_places"](_plain(values), _plain(keys), after, places)
+    loops()["find_places"](aligned(values), aligned(keys), after, places)
     return places
 
 
 def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> Arrivals:
     """The tuples of ``r`` and ``s`` in arrival order, whose event times rise; R's come first at equal times."""
-    times_r, times_s = _plain(times_r), _plain(times_s)
+    times_r, times_s = aligned(times_r), aligned(times_s)
     n = len(times_r) + len(times_s)
     stream, ts, s_before = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(len(times_r), np.int64)
     loops()["merge_times"](times_r, times_s, stream, ts, s_before)
@@ -45,6 +45,6 @@ def taken(values: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[
     return out
 
 
-def _plain(ticks: Ticks) -> Ticks:
-    """``ticks``, copied only if they do not lie as loops take them."""
-    return np.require(ticks, np.int64, ["C", "A"])
+def aligned(numbers: Ticks) -> Ticks:
+    """``numbers``, copied only if they do not lie as loops take them."""
+    return np.require(numbers, np.int64, ["C", "A"])

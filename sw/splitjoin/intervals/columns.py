@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError, OptionError, SchemaError
+from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import Rows, as_table
 
@@ -159,3 +160,22 @@ def _of_type(values: Numbers, kind: pa.DataType) -> pa.Array:
 def _narrow(kind: pa.DataType) -> bool:
     """True for dates and times of day of 32 bits, which Arrow casts from int32 alone."""
     return bool(pa.types.is_temporal(kind)) and kind.bit_width == 32
+
+
+#: The condition on tables that `bounds_of` gives.
+OVERLAP = "r.g = s.g AND r.lo < s.hi AND s.lo < r.hi"
+
+
+def overlapping(left: Intervals, right: Intervals) -> tuple[Numbers, Numbers]:
+    """The rows of both tables whose intervals overlap, in the order of these rows."""
+    if not len(left.rows) or not len(right.rows):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    found = join(bounds_of(left, "n"), bounds_of(right, "m"), on=OVERLAP, order="none", select=["n", "m"]).to_arrow()
+    mine, theirs = found.column("n").to_numpy(), found.column("m").to_numpy()
+    order = np.lexsort((theirs, mine))
+    return mine[order], theirs[order]
+
+
+def bounds_of(intervals: Intervals, row: str) -> pa.Table:
+    """Group, bounds, and in the column ``row`` the row number of each interval."""
+    return pa.table({"g": intervals.group, "lo": intervals.low, "hi": intervals.high, row: intervals.rows})

@@ -12,8 +12,7 @@ from splitjoin.base.errors import OptionError
 from splitjoin.joins.join import join
 from splitjoin.tables.inputs import Rows
 
-from .columns import Intervals, Numbers, intervals_of, whole_number, with_column
-from .overlap import OVERLAP, bounds_of, overlapping
+from .columns import OVERLAP, Intervals, Numbers, bounds_of, intervals_of, overlapping, whole_number, with_column
 from .sets import united
 
 _HOW = ("inner", "left", "semi", "anti")

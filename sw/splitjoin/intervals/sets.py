@@ -11,8 +11,7 @@ import pyarrow as pa
 from splitjoin.base.errors import OptionError, first_line
 from splitjoin.tables.inputs import Rows
 
-from .columns import Intervals, Numbers, intervals_of, whole_number, with_column
-from .overlap import overlapping
+from .columns import Intervals, Numbers, intervals_of, overlapping, whole_number, with_column
 
 
 def merge(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",

@@ -156,7 +156,7 @@ class WholeRows:
 
     def _without_pairs(self, choice: IntervalChoice) -> Iterator[RowBatch]:
         """The rows by an engine that folds aggregates itself."""
-        from .interval_joins.operator import fold_slices
+        from .interval_joins.session import fold_slices
 
         first, end = 0, len(self.arrivals.r)
         if self.between != EVERY:

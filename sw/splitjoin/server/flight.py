@@ -21,7 +21,7 @@ import pyarrow.ipc
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SplitJoinError
-from splitjoin.base.json_text import parsed_json
+from splitjoin.base.safe_text import parsed_json
 from splitjoin.lang.schema import suggest
 
 from .messages import FlightData, action_type, data_message, put_result, split, stated

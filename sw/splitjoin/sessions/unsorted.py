@@ -22,7 +22,7 @@ from splitjoin.rows.interval_joins.choice import interval_choice
 from splitjoin.rows.interval_joins.encoding import IntervalEncoder
 from splitjoin.rows.interval_joins.rows import StoredRows
 from splitjoin.rows.interval_joins.sliding import Bases
-from splitjoin.rows.interval_joins.user_state import partners_between
+from splitjoin.rows.interval_joins.state import partners_between
 from splitjoin.rows.interval_joins.values import aggregate_values
 from splitjoin.rows.output import Selected
 

@@ -26,6 +26,7 @@ from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
+from ..merging import aligned
 from ..range_terms import extremes
 from ..sorting import float_of_bits
 from ..whole_times import decided_by_times, distances
@@ -35,7 +36,7 @@ from .key_ranges import ranges_by_row
 from .pair_order import PairOrder, place
 from .table_job import TableAlgorithm
 from .table_windows import Spans
-from .table_work import Work, aligned
+from .table_work import Work
 
 Rows = npt.NDArray[np.int64]
 #: Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end.

@@ -36,6 +36,7 @@ from splitjoin.plan.keys import Codes, ExactKey
 
 from ..arrival import MergedTables
 from ..device import TablePairs
+from ..merging import aligned
 from ..slices import Slices
 from .condition import Bounds, Condition
 from .key_groups import Groups
@@ -43,7 +44,7 @@ from .key_ranges import SecondKey, partitioned_ranges, ranges_by_row
 from .pair_order import NO_PAIR, PairOrder
 from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
-from .table_work import Work, aligned, plain_work
+from .table_work import Work, plain_work
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

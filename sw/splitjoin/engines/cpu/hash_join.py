@@ -37,13 +37,14 @@ from splitjoin.plan.relations import FloatOrder, Relation
 
 from ..arrival import Arrivals
 from ..device import TableMatches, TablePairs
+from ..merging import aligned
 from ..sorting import ordered_bits, stable_order
 from .condition import only_tests
 from .key_groups import Groups
 from .pair_order import place
 from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
-from .table_work import Work, aligned
+from .table_work import Work
 
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)

@@ -16,8 +16,9 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals, MergedTables
+from ..merging import aligned
 from .key_ranges import ordered_pairs
-from .table_work import Work, aligned
+from .table_work import Work
 
 Rows = npt.NDArray[np.int64]
 #: A number that is above that of each pair.

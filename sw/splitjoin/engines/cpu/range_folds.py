@@ -23,6 +23,7 @@ from splitjoin.lang.properties import causes
 from splitjoin.plan.keys import Codes
 
 from ..device import TableFolds, TablePairs
+from ..merging import aligned
 from ..range_terms import RangeTerms
 from .condition import Bounds
 from .hash_join import Comparisons, KeyGroups, groups_of
@@ -31,7 +32,7 @@ from .key_ranges import Ranges, ranges_by_row
 from .pair_order import PairOrder
 from .range_tree import levels_of, pieces
 from .table_job import TableAlgorithm, TableJob
-from .table_work import Work, aligned
+from .table_work import Work
 
 Ints = npt.NDArray[np.int64]
 #: Bytes of a pair while pairs are put in order.

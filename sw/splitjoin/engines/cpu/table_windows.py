@@ -11,7 +11,8 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
-from .table_work import Work, aligned, plain_work
+from ..merging import aligned
+from .table_work import Work, plain_work
 
 Rows = npt.NDArray[np.int64]
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..compiled.helpers import Team
 from ..device import TableWay, begin
 from ..loops import loops
+from ..merging import aligned
 from ..slices import Slices
 from ..tuning import DEFAULTS, Tuning
 
@@ -98,8 +99,3 @@ class Work(Slices):
 def plain_work() -> Work:
     """One thread."""
     return Work(1, Team(1))
-
-
-def aligned(numbers: Rows) -> Rows:
-    """``numbers``, copied only if they do not lie as loops take them."""
-    return np.require(numbers, np.int64, ["C", "A"])

@@ -169,21 +169,9 @@ def _each(forms: Forms, function: Callable[[Form, list[str]], Form]) -> Forms:
     return Forms(tuple(map(of, forms.conjuncts)))
 
 
-def _fold(phase: Conjuncts) -> Conjuncts:
-    return Conjuncts(tuple(replace(c, now=fold(c.now)) for c in phase.conjuncts))
-
-
 def _narrow(phase: Conjuncts) -> Conjuncts:
     made = narrow([c.now for c in phase.conjuncts])
     return Conjuncts(tuple(replace(c, now=e) for c, e in zip(phase.conjuncts, made, strict=True)))
-
-
-def _lift(phase: Conjuncts) -> Conjuncts:
-    return Conjuncts(tuple(_tried(c, lift, Lit(BOOL, True)) for c in phase.conjuncts))
-
-
-def _logic(phase: Conjuncts) -> Forms:
-    return Forms(tuple(_tried(c, positive, TRUE) for c in phase.conjuncts))
 
 
 def _tried(conjunct: Conjunct[Expr], function: Callable[[Expr], Now], otherwise: Now) -> Conjunct[Now]:
@@ -205,14 +193,6 @@ def _prune(phase: Forms) -> Forms:
     return Forms(tuple(map(of, phase.conjuncts)))
 
 
-def _split(phase: Forms) -> SplitForms:
-    return SplitForms(phase, split(junction("and", (c.now for c in phase.conjuncts))))
-
-
-def _merge(phase: SplitForms) -> TreeOfTests:
-    return TreeOfTests(phase.forms, merge(phase.split))
-
-
 def _share(phase: TreeOfTests) -> Shared:
     left = [c.origin for c in phase.forms.conjuncts if c.undecided]
     residual = None if not left else left[0] if len(left) == 1 else And(BOOL, tuple(left))
@@ -220,15 +200,20 @@ def _share(phase: TreeOfTests) -> Shared:
     return share(phase.root, phase.forms.predicate, residual, reasons)
 
 
-FOLD = Pass("fold", "constants are folded", _fold)
+FOLD: Pass[Conjuncts, Conjuncts] = Pass("fold", "constants are folded", lambda phase: Conjuncts(tuple(
+    replace(c, now=fold(c.now)) for c in phase.conjuncts)))
 NARROW = Pass("narrow", "ranges of columns are narrowed by what must hold besides", _narrow)
-LIFT = Pass("lift", "CASE, least and greatest are lifted out of comparisons", _lift)
-LOGIC = Pass("logic", "three-valued logic becomes two-valued", _logic)
+LIFT: Pass[Conjuncts, Conjuncts] = Pass("lift", "CASE, least and greatest are lifted out of comparisons", lambda phase:
+    Conjuncts(tuple(_tried(c, lift, Lit(BOOL, True)) for c in phase.conjuncts)))
+LOGIC: Pass[Conjuncts, Forms] = Pass("logic", "three-valued logic becomes two-valued", lambda phase: Forms(tuple(
+    _tried(c, positive, TRUE) for c in phase.conjuncts)))
 STRENGTH = strength(None)
 BOUNDS: Pass[Forms, Forms] = Pass("bounds", "comparisons become interval tests", lambda forms: _each(forms, bounded))
 PRUNE = Pass("prune", "tests that exclude hardly any pair are left out", _prune)
-SPLIT = Pass("split", "terms of one stream become selections at ingress", _split)
-MERGE = Pass("merge", "tests of one pair of keys become one", _merge)
+SPLIT: Pass[Forms, SplitForms] = Pass("split", "terms of one stream become selections at ingress", lambda phase: (
+    SplitForms(phase, split(junction("and", (c.now for c in phase.conjuncts))))))
+MERGE: Pass[SplitForms, TreeOfTests] = Pass("merge", "tests of one pair of keys become one", lambda phase: TreeOfTests(
+    phase.forms, merge(phase.split)))
 SHARE = Pass("share", "equal keys and tests become one", _share)
 MAIN: Pass[Shared, Shared] = Pass("main", "an index's test is chosen",
                                   lambda shared: replace(shared, plan=choose_main(shared.plan)))

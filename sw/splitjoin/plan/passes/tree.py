@@ -266,14 +266,9 @@ def _renumbered(tree: Tree, order: dict[int, int]) -> Tree:
 
 
 def _slot(leaf: Leaf, side: Side) -> KeySlot:
-    return KeySlot(_with_null_code(leaf.keys[side], bool(leaf.guards[side])), tuple(leaf.guards[side]))
-
-
-def _with_null_code(key: Key, guarded: bool) -> Key:
-    """The key with room for code 0 where a guard needs it."""
-    if isinstance(key, ExactKey) and guarded and not key.nullable:
-        return replace(key, nullable=True)
-    return key
+    """The key, with room for code 0 where a guard needs it."""
+    key, guards = leaf.keys[side], tuple(leaf.guards[side])
+    return KeySlot(replace(key, nullable=True) if guards and isinstance(key, ExactKey) else key, guards)
 
 
 #: Largest share of the keys that an interval may hold for buckets to save work.

@@ -78,8 +78,14 @@ def _states(fold: Fold, given: Arguments, lengths: Ints, begin: list[npt.NDArray
     if module is not None:
         states = ([np.full(len(lengths), slot.init, np.int64) for slot in fold.slots] if begin is None else
                   [np.array(values, np.int64) for values in begin])
-        pair, slot, value = module.fold(np.asarray(lengths, np.int64), given.valid, counts, *given.values, *states)
-        return list(states), counts, None if pair < 0 else (int(pair), int(slot), int(value))
+        pair = int(module.fold(np.asarray(lengths, np.int64), given.valid, counts, *given.values, *states))
+        if pair < 0:
+            return states, counts, None
+        base = int(np.searchsorted(np.cumsum(lengths), pair, side="right"))
+        try:
+            fold.checked([values[base] for values in states])
+        except Overflow as error:
+            return states, counts, (pair, error.slot, error.value)
     return _interpreted(fold, given, lengths, counts, begin)
 
 

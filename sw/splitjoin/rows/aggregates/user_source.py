@@ -1,8 +1,9 @@
-"""Source of a user-defined aggregate's fold, in numba's Python."""
+"""Source of a user-defined aggregate's programs and of its fold over pairs, in numba's Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,34 +11,47 @@ from splitjoin.engines.compiled import intrinsics, jit
 from splitjoin.engines.compiled.atoms import Atom, ValueRange
 from splitjoin.engines.compiled.exact_source import ExactWriter
 from splitjoin.engines.compiled.expression_source import PairWriter
-from splitjoin.lang.fold import Fold
+from splitjoin.lang.fold import Fold, Program
 from splitjoin.lang.ir import Col, Expr
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import Bool
 
-_SOURCE = '''import numpy as np
+#: What a generated module begins with.
+HEAD = f'''# {jit.digest(intrinsics)}
+import numpy as np
 from splitjoin.engines.compiled.intrinsics import popcount
 from splitjoin.engines.compiled.jit import compiled_as_numpy
 
 
-@compiled_as_numpy
+'''
+
+_STEP = '''@compiled_as_numpy
+def {name}({parameters}):
+    """The new state, and False if it leaves its width."""
+    {lines}
+    return {results}
+
+
+'''
+
+_FOLD = '''@compiled_as_numpy
 def fold(lengths, valid, counts, {arrays}):
-    """Add the partners of each base tuple to its state; returns the pair, the slot and the value that fails, or a
-    negative pair.
+    """Add the partners of each base tuple to its state; returns the pair with which a state leaves its width, which is
+    that of its base tuple then, or a negative one.
     """
     at = np.int64(0)
     for base in range(len(lengths)):
         {load}
-        added = np.int64(0)
         for pair in range(at, at + lengths[base]):
             if valid[pair]:
-                {take}
-                {lines}
-                added += 1
-        {store}
-        counts[base] = added
+                {add}
+                if not fits:
+                    {store}
+                    return np.int64(pair)
+                counts[base] += 1
+        {store_all}
         at += lengths[base]
-    return np.int64(-1), np.int64(0), np.int64(0)
+    return np.int64(-1)
 '''
 
 
@@ -75,25 +89,34 @@ class ProgramWriter:
             self.lines.append(f"{self.name(column)}v = {v.valid or 'True'}")
 
 
-def fold_source(fold: Fold) -> str:
-    """The module whose ``fold`` folds. Raises `NotCompiled` where a number may need more than 64 bits."""
+@lru_cache(maxsize=256)
+def step_source(fold: Fold, name: str) -> str:
+    """The function of one program of ``fold``. Raises `NotCompiled` where a number may need more than 64 bits."""
+    program: Program | None = getattr(fold, name)
+    assert program is not None
     slots = [slot.column("r") for slot in fold.slots]
-    taken = [argument.column for argument in fold.arguments]
-    writer = ProgramWriter([*slots, *taken, *(column for column, _ in fold.add.steps)])
-    pair, name = writer.pair, writer.name
-    for column, e in fold.add.steps:
+    incoming = [slot.column("s") for slot in fold.slots] if name == "merge" else [a.column for a in fold.arguments]
+    writer = ProgramWriter([*slots, *incoming, *(column for column, _ in program.steps)])
+    for column, e in program.steps:
         writer.step(column, e)
-    values = [pair.number(e).code for e in fold.add.outputs]
-    lines = writer.lines
-    for n, (slot, e, value) in enumerate(zip(fold.slots, fold.add.outputs, values, strict=True)):
+    values = [writer.exact.let(writer.pair.number(e).code) for e in program.outputs]
+    tests = []
+    for slot, e, value in zip(fold.slots, program.outputs, values, strict=True):
         (low, high), (least, most) = slot.width.range, value_range(e)
         if least < low or most > high:
-            lines += [f"if {value} < {low} or {value} > {high}:",
-                      f"    return np.int64(pair), np.int64({n}), np.int64({value})"]
-    lines += [f"{name(column)} = {value}" for column, value in zip(slots, values, strict=True)]
-    arrays = [f"{name(column)}s" for column in (*taken, *slots)]
-    return f"# {jit.digest(intrinsics)}\n" + _SOURCE.format(
-        arrays=", ".join(arrays),
-        load="\n        ".join(f"{name(c)} = {name(c)}s[base]" for c in slots),
-        take="\n                ".join(f"{name(c)} = {name(c)}s[pair]" for c in taken) or "pass",
-        lines="\n                ".join(lines), store="\n        ".join(f"{name(c)}s[base] = {name(c)}" for c in slots))
+            tests.append(f"{value} >= {low} and {value} <= {high}")
+    results = ", ".join([*(f"np.int64({value})" for value in values), " and ".join(tests) or "True"])
+    return _STEP.format(name=name, parameters=", ".join(map(writer.name, [*slots, *incoming])),
+                        lines="\n    ".join(writer.lines or ["pass"]), results=results)
+
+
+def fold_source(fold: Fold) -> str:
+    """The module whose ``fold`` folds. Raises `NotCompiled` where a number may need more than 64 bits."""
+    state, values = ([f"{letter}{n}" for n in range(len(of))] for letter, of in (
+        ("a", fold.slots), ("values", fold.arguments)))
+    stored = [f"states{n}[base] = {one}" for n, one in enumerate(state)]
+    return HEAD + step_source(fold, "add") + _FOLD.format(
+        arrays=", ".join([*values, *(f"states{n}" for n in range(len(state)))]),
+        load="\n        ".join(f"{one} = states{n}[base]" for n, one in enumerate(state)),
+        add=f"{', '.join([*state, 'fits'])} = add({', '.join([*state, *(f'{one}[pair]' for one in values)])})",
+        store="\n                    ".join(stored), store_all="\n        ".join(stored))

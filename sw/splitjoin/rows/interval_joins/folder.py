@@ -17,8 +17,7 @@ from .encoding import IntervalEncoder
 from .form import IntervalForm
 from .rows import StoredRows
 from .sliding import Bases
-from .state import FoldedBases
-from .user_state import partners_of
+from .state import FoldedBases, partners_of
 
 Ints = npt.NDArray[np.int64]
 

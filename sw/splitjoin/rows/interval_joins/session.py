@@ -1,13 +1,14 @@
-"""Interval-join engines in sessions: the operator beside a device that gives stars only."""
+"""Interval-join engines: over all arrivals, without pairs, and in sessions, beside a device that gives stars only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, stars
 from splitjoin.lang.query import Query
@@ -19,6 +20,7 @@ from ..kinds import KindOperator
 from ..numbered import NumberedSession, RowIds
 from ..operator import RowBatch
 from .choice import IntervalChoice
+from .state import FoldedBases
 from .values import aggregate_values
 
 Ints = npt.NDArray[np.int64]
@@ -78,14 +80,8 @@ class IntervalOperator(KindOperator):
         self._folder.close()
 
     def _rows(self, decided: Items) -> RowBatch:
-        items = decided
-        rows = items["kind"] == PAIR
-        bases = items["r"][rows]
-        found = self._folder.fold(len(bases))
-        if self._query.kind.is_inner and not (kept := found.counts > 0).all():
-            items = np.delete(items, np.flatnonzero(rows)[~kept])
-            found, bases = found.chosen(kept), bases[kept]
-        return RowBatch(items, aggregate_values(self._choice.form, found, bases, self._gather) if len(items) else [])
+        found = self._folder.fold(int(np.count_nonzero(decided["kind"] == PAIR)))
+        return rows_of(self._query, self._choice, decided, found, self._gather) if len(decided) else RowBatch(decided)
 
 
 class StarDevice(Device):
@@ -123,3 +119,41 @@ class _StarSession(Session):
 
     def flush(self) -> Items:
         return self.poll()
+
+
+def fold_slices(query: Query, choice: IntervalChoice, arrivals: Arrivals, gather: Gather, first: int, end: int,
+                facts: dict[str, Any]) -> Iterator[RowBatch]:
+    """The rows of base tuples ``first`` to before ``end`` from all arrivals, a slice of arrival order after the other.
+    ``facts`` gets the counters, as of the device ``cpu``.
+    """
+    folder = choice.folder()
+    try:
+        done, rest = 0, cast(Arrivals | None, arrivals)
+        with progress_bar(len(arrivals), "join", "rows") as bar:
+            while rest is not None:  # so that engines hold windows and not whole streams
+                head, rest = rest.split(choice.asked.batch)
+                folder.arrive(head)
+                now = int(head.ts[-1]) if head.ts is not None and len(head) else None
+                last = min(done + (folder.waiting if rest is None else folder.decided(now)), end)
+                if (before := min(first, last) - done) > 0:
+                    folder.pass_over(before)
+                    done += before
+                found = folder.fold(last - done)
+                folder.forget(folder.earliest)
+                facts["counters"] = folder.counters()
+                bar.update(len(head))
+                items = np.empty(last - done, ITEM)
+                items["kind"], items["side"], items["r"], items["s"] = PAIR, 0, np.arange(done, last), -1
+                yield rows_of(query, choice, items, found, gather)
+                done = last
+    finally:
+        folder.close()
+
+
+def rows_of(query: Query, choice: IntervalChoice, items: Items, found: FoldedBases, gather: Gather) -> RowBatch:
+    """The rows of the base tuples in ``items``, which have these values, and the stars among them."""
+    rows = items["kind"] == PAIR
+    bases = items["r"][rows]
+    if query.kind.is_inner and not (kept := found.counts > 0).all():  # without partners there is no row
+        items, bases, found = np.delete(items, np.flatnonzero(rows)[~kept]), bases[kept], found.chosen(kept)
+    return RowBatch(items, aggregate_values(choice.form, found, bases, gather))

@@ -5,28 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from types import ModuleType
 
-from splitjoin.engines.compiled import intrinsics, jit
+from splitjoin.engines.compiled import jit
 from splitjoin.engines.compiled.exact_source import NotCompiled
-from splitjoin.lang.fold import Fold, Program
-from splitjoin.lang.properties import value_range
+from splitjoin.lang.fold import Fold
 
-from ..aggregates.user_source import ProgramWriter
-
-_HEAD = '''import numpy as np
-from splitjoin.engines.compiled.intrinsics import popcount
-from splitjoin.engines.compiled.jit import compiled_as_numpy
-
-
-'''
-
-_STEP = '''@compiled_as_numpy
-def {name}({parameters}):
-    """The new state, and False if it leaves its width."""
-    {lines}
-    return {results}
-
-
-'''
+from ..aggregates.user_source import HEAD, step_source
 
 #: ``valid`` of a row: 0 if an argument is NULL, 1 if all are there, 2 if one is outside of its width.
 _RUN = '''@compiled_as_numpy
@@ -69,7 +52,7 @@ def run(ops, slots, n, valid, mask, {arrays}link, head, count, front, behind, ad
 def compiles(fold: Fold, name: str) -> bool:
     """True if the program ``name`` of ``fold`` needs no numbers of more than 64 bits."""
     try:
-        _step(fold, name)
+        step_source(fold, name)
     except NotCompiled:
         return False
     return True
@@ -134,7 +117,6 @@ def _source(fold: Fold, kind: str) -> str:
                  "        if behind[slot] > 0:",
                  f"            {new} = merge({', '.join([*one, *state])})", "            failed |= not fits",
                  "        else:", *(f"            {s} = {b}" for s, b in zip(state, one, strict=True))]
-        clear = stored("states", "slot", init)
     elif kind == "recompute":
         add, clear = ["pass"], ["pass"]
         remove = ["count[slot] -= 1", "head[slot] = link[place]", "v = valid[place]", "if v == 2:",
@@ -144,28 +126,7 @@ def _source(fold: Fold, kind: str) -> str:
                 f"        {new} = add({', '.join([*state, *values])})", "        if not fits:",
                 "            failed = True", "            break", "    at = link[place]"]
     programs = ["add", *([kind] if kind in ("remove", "merge") else [])]
-    return (f"# {jit.digest(intrinsics)}\n" + _HEAD + "".join(_step(fold, name) for name in programs) + _RUN.format(
+    return (HEAD + "".join(step_source(fold, name) for name in programs) + _RUN.format(
         arrays="".join(f"values{k}, " for k in range(a)), add=block(add, 4), remove=block(remove, 3),
         emit=block(emit, 3), emit_state=block([f"out[{2 + k}, row] = a{k}" for k in range(n)], 3),
         emit_none=block([f"out[{2 + k}, row] = {v}" for k, v in enumerate(init)], 4), clear=block(clear, 3)))
-
-
-@lru_cache(maxsize=256)
-def _step(fold: Fold, name: str) -> str:
-    """The function of one program of ``fold``. Raises `NotCompiled`."""
-    program: Program | None = getattr(fold, name)
-    assert program is not None
-    slots = [slot.column("r") for slot in fold.slots]
-    incoming = [slot.column("s") for slot in fold.slots] if name == "merge" else [a.column for a in fold.arguments]
-    writer = ProgramWriter([*slots, *incoming, *(column for column, _ in program.steps)])
-    for column, e in program.steps:
-        writer.step(column, e)
-    values = [writer.exact.let(writer.pair.number(e).code) for e in program.outputs]
-    tests = []
-    for slot, e, value in zip(fold.slots, program.outputs, values, strict=True):
-        (low, high), (least, most) = slot.width.range, value_range(e)
-        if least < low or most > high:
-            tests.append(f"{value} >= {low} and {value} <= {high}")
-    results = ", ".join([*(f"np.int64({value})" for value in values), " and ".join(tests) or "True"])
-    return _STEP.format(name=name, parameters=", ".join(map(writer.name, [*slots, *incoming])),
-                        lines="\n    ".join(writer.lines or ["pass"]), results=results)

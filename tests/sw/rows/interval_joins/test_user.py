@@ -15,7 +15,7 @@ import splitjoin
 from splitjoin import InputError, UnsupportedError, signed, unsigned
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.joins.explain import explain
-from splitjoin.rows.interval_joins import user_state
+from splitjoin.rows.interval_joins import state
 from splitjoin.rows.interval_joins.user_form import user_way
 from splitjoin.rows.interval_joins.user_source import _source
 
@@ -45,7 +45,7 @@ def found(device: Any, r: pa.Table, s: pa.Table, how: dict[str, Any]) -> Any:
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(cls=st.one_of(random_merges(), random_merges(), random_aggregates().map(lambda a: a.compiled)), data=st.data())
 def test_random_classes(monkeypatch: pytest.MonkeyPatch, cls: Any, data: st.DataObject) -> None:
-    monkeypatch.setattr(user_state, "user_kernel", interpreted)
+    monkeypatch.setattr(state, "user_kernel", interpreted)
     n = len(cls.fold.arguments)
     small = data.draw(st.booleans())
     value = st.one_of(st.none(), st.integers(0, 7), st.integers(-2, 7) if small else st.integers(-8, 15))
@@ -91,7 +91,7 @@ def test_compiled_kernels_over_long_streams(number: int) -> None:
 
 
 def test_unsorted_streams_and_their_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_state, "user_kernel", interpreted)
+    monkeypatch.setattr(state, "user_kernel", interpreted)
     r = pa.table({"ts": [9, 5], "x": [1, 1]})
     s = pa.table({"ts": [8, 4, 6, 3], "k": [1, 1, 1, 2], "a": [1, 2, 40000, 7]})
     query = splitjoin.query(r.schema, s.schema, on="r.x = s.k", window=("RANGE 0", "RANGE 3"), time="ts", how="left",
