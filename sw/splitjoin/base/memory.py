@@ -76,17 +76,12 @@ def _address_space() -> list[tuple[int, int]]:
     import resource  # not on Windows
 
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return [] if soft == resource.RLIM_INFINITY else [(soft - _used_addresses(), soft)]
+    return [] if soft == resource.RLIM_INFINITY else [(soft - _used(0, "vms"), soft)]
 
 
 def used_memory() -> int:
     """Bytes of memory that this process takes, with what it shares. Raises `OSError` where the system does not tell."""
     return _used(1, "rss")
-
-
-def _used_addresses() -> int:
-    """The bytes of this process's address space that are in use. Raises `OSError` where the system does not tell."""
-    return _used(0, "vms")
 
 
 def _used(place: int, name: str) -> int:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array, Ints, Mask
 from splitjoin.base.errors import DeviceError
 from splitjoin.lang.equalities import Equalities
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -21,9 +21,8 @@ from splitjoin.lang.schema import SIDES, Side
 from .arrival import Arrivals, R
 from .device import ITEM, PAIR, Items, Session, joined_items, stars
 
-Ints = npt.NDArray[np.int64]
 #: A column of keys: its values, those that differ, and for each usable row which of these it has.
-_Column = tuple[Vector, npt.NDArray[Any], Ints]
+_Column = tuple[Vector, Array, Ints]
 _NONE = -1
 #: Keys that only tuples of R had are forgotten once there are twice as many keys as before, and so many more.
 _SPARE_KEYS = 1024
@@ -46,7 +45,7 @@ class KeyNumbers:
         parts = [_hashable(column, distinct[inverse[first]]) for column, distinct, inverse in columns]
         return numbers, parts[0] if len(parts) == 1 else [*zip(*parts, strict=True)] if parts else [()] * len(first)
 
-    def last_of_each(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+    def last_of_each(self, table: pa.Table) -> Mask:
         """True for each row of ``table``, tuples of S in arrival order, that is the last one of its key: bool (n,)."""
         numbers, first, _ = self._numbered("s", table)
         last = np.full(len(first), -1, np.int64)
@@ -82,7 +81,7 @@ class KeyNumbers:
         return numbers, first, columns
 
 
-def _hashable(column: Vector, values: npt.NDArray[Any]) -> list[Hashable]:
+def _hashable(column: Vector, values: Array) -> list[Hashable]:
     """``values`` of ``column`` as Python values that are equal where SQL says so."""
     if values.dtype.kind == "f":
         return [None if value != value else value for value in values.tolist()]  # NaN equals NaN
@@ -174,8 +173,7 @@ class LatestSession(Session):
             self._last = np.concatenate([self._last, np.full(len(slots), _NONE)])
         return found[numbers]  # that of −1 is the last
 
-    def _pairs(self, slot: Ints, row: Ints, at: Ints, is_s: npt.NDArray[np.bool_],
-               ts: Ints | None) -> tuple[Ints, Ints, Ints]:
+    def _pairs(self, slot: Ints, row: Ints, at: Ints, is_s: Mask, ts: Ints | None) -> tuple[Ints, Ints, Ints]:
         """The pairs that decide, as positions of their probes, and row ids of R and S, from tuples by slot and arrival.
 
         ``at``: the tuples' positions, −1 for those of R that were there before.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from splitjoin.base.arrays import Array, Ticks
 
 from .arrival import Arrivals
 from .loops import loops
-
-Ticks = npt.NDArray[np.int64]
 
 #: Rows for which the call of a loop pays.
 _FEW = 1 << 10
@@ -35,7 +32,7 @@ def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> A
     return Arrivals(stream, ts, r, s, (times_r, times_s), s_before)
 
 
-def taken(values: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def taken(values: Array, rows: Ticks) -> Array:
     """The ``values`` at ``rows`` (n,), which are from 0 on: unsigned numbers. Raises `IndexError` for rows beyond."""
     if len(rows) < _FEW:
         return values[rows]

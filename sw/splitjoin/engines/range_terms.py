@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Mask, Rows
 from splitjoin.lang.aggregate_functions import Term, place_of
 from splitjoin.lang.eval.vector import Vector, joined_halves, magnitude
 from splitjoin.lang.ir import Expr
@@ -23,11 +24,8 @@ from .loops import loops
 from .slices import Slices
 from .sorting import float_of_bits, ordered_bits, stable_order
 
-Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.uint64(1 << 63)
 _NONE, _NO_ROWS = np.empty(0, np.uint64), np.empty(0, np.int64)

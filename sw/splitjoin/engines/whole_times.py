@@ -7,13 +7,12 @@ bits, which are ordered as integers are (IEEE 754, section 5.10), and text its r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitjoin.base.arrays import Array, Ints
 from splitjoin.base.errors import InputError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
@@ -22,8 +21,6 @@ from splitjoin.lang.types import Binary, Decimal, Float, Int, String, plain
 
 from .arrival import Arrivals, ticks_of
 from .sorting import ordered_bits
-
-Ints = npt.NDArray[np.int64]
 
 #: The time of rows that have none, which no other time follows.
 LAST = 2**63 - 1
@@ -103,7 +100,7 @@ def _ranks(columns: Mapping[Side, pa.ChunkedArray]) -> dict[Side, Ints]:
     return {"r": ranks[:n], "s": ranks[n:]}
 
 
-def distances(times: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def distances(times: Array, others: Array) -> Array:
     """The distance of each of ``times`` to that of ``others`` at its place; to NaN it is infinite."""
     if times.dtype == np.float64:
         with np.errstate(invalid="ignore"):

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
@@ -72,7 +71,9 @@ class PandasJoin(FrameJoin):
             rows = nearest_rows(left.keys, one.keys, condition, nulls_equal=True, **options)
             shared = [theirs for mine, theirs in zip((left.time, *left_by), (one.time, *right_by), strict=True)
                       if mine is not None and mine == theirs]
-            part = _taken(one.frame.drop(columns=shared), rows)
+            part = one.frame.drop(columns=shared)
+            # Rows of −1 have missing values.
+            part = part.reset_index(drop=True).reindex(rows) if (rows < 0).any() else part.take(rows)
             if (left.time is None and one.time is not None and one.time not in left.frame.columns
                     and (rows < 0).any()):  # only then, as in pandas
                 part[one.time] = getattr(left.times, "array", left.times)
@@ -160,11 +161,6 @@ def _suffixes(given: Sequence[str | None] | None, rights: int) -> list[str]:
     if isinstance(given, str) or len(given) != rights + 1:
         raise InputError(f"suffixes must be {rights + 1} texts, one for each frame, not {given!r}")
     return [suffix or "" for suffix in given]
-
-
-def _taken(frame: Any, rows: npt.NDArray[np.int64]) -> Any:
-    """The ``rows`` of ``frame``; those of −1 have missing values."""
-    return frame.reset_index(drop=True).reindex(rows) if (rows < 0).any() else frame.take(rows)
 
 
 def _rename(parts: list[Any], suffixes: Sequence[str]) -> None:

@@ -179,8 +179,7 @@ def _with_alone(mine: Numbers, theirs: Numbers, size: int, *more: Numbers) -> tu
               for column, value in zip((theirs, *more), fill, strict=True)))
 
 
-def _beside(left: Intervals, right: Intervals, mine: Numbers, theirs: Numbers,
-            suffixes: tuple[str, str]) -> pa.Table:
+def _beside(left: Intervals, right: Intervals, mine: Numbers, theirs: Numbers, suffixes: tuple[str, str]) -> pa.Table:
     """The rows of both tables side by side; −1 is a row of NULL."""
     if not isinstance(suffixes, (tuple, list)) or len(suffixes) != 2 or not all(isinstance(s, str) for s in suffixes):
         raise OptionError(f"suffixes must be two texts, one for a and one for b, not {suffixes!r}")

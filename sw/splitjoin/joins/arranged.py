@@ -66,7 +66,7 @@ class Arranged:
         order = self._left_order(rows.r, np.zeros_like(rows.s) if nearest_first else rows.s)
         places, items = pa.array(order), rows.items
         return TableRows(rows.r[order], rows.s[order], [take(values, places) for values in rows.values],
-                         lambda: _pairs(items())[order], rows.work)
+                         lambda: chosen_items(items(), items()["kind"] == PAIR)[order], rows.work)
 
     def numbered(self, items: Items) -> Items:
         """``items`` with the numbers of the rows as they were given."""
@@ -77,10 +77,6 @@ class Arranged:
                 made = chosen_items(made, np.ones(len(made), np.bool_)) if made is items else made
                 made[side] = np.where(items[side] < 0, items[side], given[items[side]])
         return made
-
-
-def _pairs(items: Items) -> Items:
-    return chosen_items(items, items["kind"] == PAIR)
 
 
 def arranged(query: Query, r: pa.Table, s: pa.Table, *, sort: bool) -> Arranged:

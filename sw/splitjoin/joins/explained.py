@@ -75,8 +75,7 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
     except _Known:
         return Explanation(_facts(begun[-1]))
     given_up = [fact for way in begun[:-1] for fact in _facts(way, "given up: more than expected, or than fit")]
-    return Explanation([*given_up, *_facts(begun[-1], counters=result.counters),
-                        *_outcome(result, begun[-1], seconds)])
+    return Explanation([*given_up, *_facts(begun[-1], counters=result.counters), *_outcome(result, begun[-1], seconds)])
 
 
 def _facts(way: TableWay, end: str = "", counters: Mapping[str, int] = MappingProxyType({})) -> Iterator[Fact]:

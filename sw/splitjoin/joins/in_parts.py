@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals, event_ticks, timed_arrivals
 from splitjoin.engines.device import Device
-from splitjoin.lang.ir import columns
 from splitjoin.lang.layouts import is_encoded
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.rows.output import needed_columns
 from splitjoin.rows.result import JoinResult
 from splitjoin.rows.table_rows import TableRows
 from splitjoin.rows.whole import WholeRows
@@ -26,8 +26,6 @@ from splitjoin.tables import TableFiles, TableWriter
 from .computed import with_computed
 from .execution import Output, gathered, rows_schema
 from .sorted_parts import sorted_parts
-
-Ints = npt.NDArray[np.int64]
 
 #: Bytes of the columns of both tables in memory, from which on they are read in parts.
 LARGE = 1 << 28
@@ -138,16 +136,9 @@ def _arrivals(readers: Mapping[Side, _PartReader], start: int | None,
 
 
 def _needed(query: Query, side: Side, output: Output) -> list[str]:
-    """The columns to read of a table, in its order; one at least."""
-    read = [query.predicate, *(e for a in query.aggregates for e in a.args)]
-    names = {c.name for e in read for c in columns(e) if c.side == side}
-    names |= {c.source for c in output.columns if c.side == side}
-    if query.time is not None:
-        names.add(query.time.name(side))
+    """The columns to read of a table, in its order; all where columns are computed, whose texts may name any."""
     given = query.given(side)
-    if query.computed:
-        return given  # whose texts may name any
-    return [name for name in given if name in names] or given[:1]
+    return given if query.computed else needed_columns(query, side, output.columns, given)
 
 
 class _PartReader:

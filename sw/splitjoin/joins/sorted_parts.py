@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError
 from splitjoin.engines.sorting import stable_order
 from splitjoin.lang.layouts import take, take_rows
 
-Ints = npt.NDArray[np.int64]
 #: The times of some rows in ticks: int64 (n,).
 Ticks = Callable[[pa.Table], Ints]
 

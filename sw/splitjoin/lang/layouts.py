@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 #: The types of the same values that all of Arrow's kernels take.
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
+
 def take(column: pa.ChunkedArray, rows: pa.Array, copied: int = 8) -> pa.ChunkedArray:
     """``column.take(rows)``, also for the types that Arrow cannot take from; NULL in ``rows`` gives NULL.
 

@@ -14,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Array
 
 from .types import EXACT, Int, Type
 
-Array = npt.NDArray[Any]
 #: Least and greatest value, both included.
 Range = tuple[Fraction, Fraction]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Mask
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.schema import other_side
 
@@ -17,8 +17,6 @@ from .forms import OneSided
 from .keys import Codes, Texts
 from .plan import Plan
 from .relations import Interval, Relation, interval
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

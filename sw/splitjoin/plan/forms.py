@@ -215,7 +215,7 @@ class _Logic:
             case ir.IsNull():
                 if want == "false" and isinstance(e.a.type, Bool):
                     return self._junction("or", (self._is(e.a, "true"), self._is(e.a, "false")))
-                null = self._is_null(e.a)
+                null = self._is(e.a, "null") if isinstance(e.a.type, Bool) else self._null(e.a)
                 return null if want == "true" else self._complement(null)
             case Cmp() if isinstance(e.a.type, Bool):
                 # A condition is not always NULL when one of its columns is: FALSE AND NULL is false.
@@ -266,9 +266,6 @@ class _Logic:
             return self._junction("and", (*some, *(self._junction("or", (one, self._null(x)))
                                              for one, x in zip(each, args, strict=True))))
         return Both(cmp)
-
-    def _is_null(self, e: Expr) -> Form:
-        return self._is(e, "null") if isinstance(e.type, Bool) else self._null(e)
 
     def _null(self, e: Expr) -> Form:
         """The form that is true exactly when the value ``e`` is NULL."""

@@ -231,8 +231,4 @@ class Shared:
     computed: tuple[Placed, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(plan_lines(self.plan, self._computed_lines()))
-
-    def _computed_lines(self) -> Iterator[str]:
-        for placed in self.computed:
-            yield placed.test.described(placed.r, placed.s)
+        return "\n".join(plan_lines(self.plan, (one.test.described(one.r, one.s) for one in self.computed)))

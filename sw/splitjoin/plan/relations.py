@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Union
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Mask
 from splitjoin.lang.eval.vector import Vector, magnitude, widen
 from splitjoin.lang.ir import MIRRORED, Arith, Cast, CmpOp, Expr, Lit, Neg
 from splitjoin.lang.types import Float
@@ -23,7 +24,6 @@ from .linear import ExactRelation
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
-Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 #: Distance in codes from a guess that is tried first: real arithmetic is rarely further off than a few roundings.
@@ -177,8 +177,7 @@ def _texts(op: CmpOp, codes: Codes, whole: Mask, high: int) -> Interval:
     return np.where(whole, apart[0], beside[0]), np.where(whole, apart[1], beside[1])
 
 
-def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey,
-           coded: ExactKey | WideKey) -> Interval:
+def _exact(relation: ExactRelation, side: str, values: Array, key: ExactKey, coded: ExactKey | WideKey) -> Interval:
     mine, theirs = relation.factors(side)
     # theirs · key op −(mine · value + c) All intermediate results must fit int64 as well, the ends of the key's range
     # included.
@@ -195,7 +194,7 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
     return _one_ended(op, ceil if op == ">=" else floor, key, coded)
 
 
-def _one_ended(op: str, ends: npt.NDArray[Any], key: ExactKey, coded: ExactKey | WideKey) -> Interval:
+def _one_ended(op: str, ends: Array, key: ExactKey, coded: ExactKey | WideKey) -> Interval:
     """As `_clipped`, of intervals whose other end is that of the key's range: ``ends`` and above if ``op`` is >=, and
     up to ``ends`` if it is <=.
     """
@@ -210,7 +209,7 @@ def _one_ended(op: str, ends: npt.NDArray[Any], key: ExactKey, coded: ExactKey |
     return _clipped(low, ends if op == "<=" else np.full(len(ends), key.high, ends.dtype), key, coded)
 
 
-def _product(relation: Product, values: npt.NDArray[Any], key: ExactKey) -> Interval:
+def _product(relation: Product, values: Array, key: ExactKey) -> Interval:
     # All intermediate results must fit int64 as well, the quotients and the ends of the key's range included.
     values = widen(values, max(magnitude(values), abs(relation.bound) + 1, -key.low, key.high))
     bound, op = relation.bound, relation.op
@@ -228,7 +227,7 @@ def _product(relation: Product, values: npt.NDArray[Any], key: ExactKey) -> Inte
     return _clipped(low, high, key, key)
 
 
-def _clipped(low: npt.NDArray[Any], high: npt.NDArray[Any], key: ExactKey, coded: ExactKey | WideKey) -> Interval:
+def _clipped(low: Array, high: Array, key: ExactKey, coded: ExactKey | WideKey) -> Interval:
     """Whole numbers from ``low`` to ``high`` as an interval of codes."""
     if low.dtype == np.int64 and len(low) and low.max() <= key.high and high.min() >= key.low and (low <= high).all():
         return coded.code(np.maximum(low, key.low)), coded.code(np.minimum(high, key.high))
@@ -241,7 +240,7 @@ def _clipped(low: npt.NDArray[Any], high: npt.NDArray[Any], key: ExactKey, coded
     return np.where(empty, np.uint64(2**coded.width - 1), lows), np.where(empty, np.uint64(0), highs)
 
 
-def _bisect(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Interval:
+def _bisect(relation: FloatBand, side: str, values: Array, key: FloatKey) -> Interval:
     n = len(values)
     low, high = key.low_code, key.high_code
 
@@ -285,7 +284,7 @@ def _narrow(a: Codes, b: Codes, at_low: Mask, holds: Callable[..., Mask]) -> Non
         rows = rows[b[rows] - a[rows] > 1]
 
 
-def _guess(relation: FloatBand, side: str, values: npt.NDArray[Any], key: FloatKey) -> Codes:
+def _guess(relation: FloatBand, side: str, values: Array, key: FloatKey) -> Codes:
     """The approximate code of the key at which ``expr`` crosses ``constant``, by real arithmetic."""
     by_r, by_s, rest = coefficients(relation)
     mine, theirs = (by_r, by_s) if side == "r" else (by_s, by_r)
@@ -323,14 +322,14 @@ def _coefficients(e: Expr, relation: FloatBand) -> tuple[float, float, float]:
     raise AssertionError(e)
 
 
-def _satisfies(values: npt.NDArray[Any], op: CmpOp, constant: float) -> Mask:
+def _satisfies(values: Array, op: CmpOp, constant: float) -> Mask:
     nan: Mask = np.isnan(values)  # greater than any constant
     with np.errstate(invalid="ignore"):
         met: Mask = {"<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater}[op](values, constant)
     return met & ~nan if op in ("<=", "<") else met | nan
 
 
-def _float(e: Expr, relation: FloatBand, r: npt.NDArray[Any], s: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _float(e: Expr, relation: FloatBand, r: Array, s: Array) -> Array:
     """The value of ``e`` for given keys of both streams."""
     if e == relation.r:
         return r
@@ -347,6 +346,6 @@ def _float(e: Expr, relation: FloatBand, r: npt.NDArray[Any], s: npt.NDArray[Any
         case Arith():
             a, b = _float(e.a, relation, r, s), _float(e.b, relation, r, s)
             with np.errstate(all="ignore"):
-                result: npt.NDArray[Any] = {"+": np.add, "-": np.subtract, "*": np.multiply}[e.op](a, b)
+                result: Array = {"+": np.add, "-": np.subtract, "*": np.multiply}[e.op](a, b)
                 return result
     raise AssertionError(e)

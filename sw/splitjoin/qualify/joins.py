@@ -91,8 +91,7 @@ class Candidate:
     window: str = ""
 
 
-def qualify(paths: Sequence[str | Path], *, rate: float = RATE,
-            most: int = 5000) -> tuple[list[Candidate], list[str]]:
+def qualify(paths: Sequence[str | Path], *, rate: float = RATE, most: int = 5000) -> tuple[list[Candidate], list[str]]:
     """The joins in event logs that compare ranges or every pair, the slowest first; and what could not be read.
 
     ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. ``most``: joins of an
@@ -167,7 +166,7 @@ class _PlanReader:
         condition, reason, read = self._read(node, left, right, keys, rest, udf)
         last = node if called is None else called
         of_inputs = [_input_rows(self.app, node, side, inputs) for side in range(2)]
-        rows = of_inputs[0], of_inputs[1], _own_rows(self.app, last)
+        rows = of_inputs[0], of_inputs[1], self.app.rows(last.metrics.get(ROWS))
         predicted = None
         if read is not None and rows[0] is not None and rows[1] is not None:
             predicted = FIXED + (rows[0] + rows[1]) / rate + (rows[2] or 0) / PAIRS
@@ -290,11 +289,6 @@ def _condition(node: PlanNode) -> tuple[list[tuple[str, str]], str]:
         return keys, "" if full is None or full[1] == "null" else full[1]
     words = [part for part in split(rest) if part and not _FLAG.fullmatch(part)]
     return keys, ", ".join(words)
-
-
-def _own_rows(app: Application, node: PlanNode) -> int | None:
-    """The rows that ``node`` itself counted, or None."""
-    return app.rows(node.metrics.get(ROWS))
 
 
 def _input_rows(app: Application, join: PlanNode, side: int, inputs: Sequence[PlanNode]) -> int | None:

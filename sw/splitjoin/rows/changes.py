@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.lang.schema import SIDES
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

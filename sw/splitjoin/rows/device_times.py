@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Mask, Ticks
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-
-Ticks = npt.NDArray[np.int64]
 
 
 def is_unordered(query: Query, *, early: bool = False) -> bool:
@@ -33,7 +31,7 @@ def widened(query: Query, slack: int) -> Query:
     return replace(query.pairs, order=Order("none"), window_r=r, window_s=s)
 
 
-def within_windows(query: Query, r: Ticks, s: Ticks) -> npt.NDArray[np.bool_]:
+def within_windows(query: Query, r: Ticks, s: Ticks) -> Mask:
     """True for the pairs of event times that are within the RANGE windows, whichever tuple came first: bool (n,)."""
     length_r, length_s = query.window_r.length, query.window_s.length
     assert length_r is not None
@@ -41,8 +39,7 @@ def within_windows(query: Query, r: Ticks, s: Ticks) -> npt.NDArray[np.bool_]:
     # Differences of int64 are right as uint64 where they are not negative.
     apart = np.where(r <= s, s.astype(np.uint64) - r.astype(np.uint64), r.astype(np.uint64) - s.astype(np.uint64))
     longest = 2**64 - 1
-    near: npt.NDArray[np.bool_] = apart <= np.where(r <= s, np.uint64(min(length_r, longest)),
-                                                    np.uint64(min(length_s, longest)))
+    near: Mask = apart <= np.where(r <= s, np.uint64(min(length_r, longest)), np.uint64(min(length_s, longest)))
     return near
 
 
@@ -97,7 +94,7 @@ class DeviceTimes:
         if not self.slack or not len(items):
             return items
         (first_r, ts_r), (first_s, ts_s) = (self._kept()[side] for side in SIDES)
-        kept: npt.NDArray[np.bool_] = (items["kind"] != PAIR) | ((items["r"] >= first_r) & (items["s"] >= first_s))
+        kept: Mask = (items["kind"] != PAIR) | ((items["r"] >= first_r) & (items["s"] >= first_s))
         at = np.flatnonzero(kept & (items["kind"] == PAIR))
         kept[at] = within_windows(self._query, ts_r[items["r"][at] - first_r], ts_s[items["s"][at] - first_s])
         return chosen_items(items, kept)

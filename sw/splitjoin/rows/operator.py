@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Device, Items, chosen_items, joined_items
@@ -20,8 +20,6 @@ from splitjoin.lang.schema import Side
 from .changes import Changes
 from .device_times import DeviceTimes
 from .numbered import NumberedSession, RowIds
-
-Ints = npt.NDArray[np.int64]
 
 _NO_ITEMS: Items = np.empty(0, ITEM)
 

@@ -12,8 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import SchemaError
+from splitjoin.lang.ir import columns as columns_of
 from splitjoin.lang.kind import INNER, Kind
 from splitjoin.lang.layouts import take
+from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side, suggest
 
 #: Names of result columns to keep, in order; or these with the names that they get, None for their own.
@@ -38,6 +40,16 @@ class OutputColumn:
     side: Side
     source: str
     field: pa.Field
+
+
+def needed_columns(query: Query, side: Side, columns: Iterable[OutputColumn], names: list[str]) -> list[str]:
+    """Those of ``names`` that condition, aggregates and time of ``query``, or result ``columns``, need of stream
+    ``side``: one at least, as a table without columns has no rows.
+    """
+    read = [query.predicate, *(e for a in query.aggregates for e in a.args)]
+    used = {c.name for e in read for c in columns_of(e) if c.side == side} | {
+        c.source for c in columns if c.side == side} | ({query.time.name(side)} if query.time is not None else set())
+    return [name for name in names if name in used] or names[:1]
 
 
 @dataclass(frozen=True)

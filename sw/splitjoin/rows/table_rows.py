@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, TableMatches, chosen_items
 from splitjoin.engines.slices import Slices
@@ -16,7 +16,6 @@ from splitjoin.lang.query import Query
 from .kinds import OrderedRows, OwnSide, Places, Segments
 from .operator import RowBatch
 
-Ints = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
 
 
@@ -54,7 +53,7 @@ class TableRows(Segments):
                 yield TableRows(r[at:at + size], s[at:at + size], [v.slice(at, size) for v in self.values], self.items,
                                 self.work)
 
-    def without(self, left_out: npt.NDArray[np.bool_], *, alone: bool) -> TableRows:
+    def without(self, left_out: Mask, *, alone: bool) -> TableRows:
         """The same rows, which have no values, but for those with tuples of S that are ``left_out`` (s,): with
         ``alone`` these have NULL in place of it.
         """
@@ -78,8 +77,7 @@ class ChosenRows(TableRows):
     each comes before the first chosen one from row ``before`` (n,) on. ``before`` rises.
     """
 
-    def __init__(self, chosen: npt.NDArray[np.bool_], late: Ints, before: Ints, items: Callable[[], Items],
-                 work: Slices):
+    def __init__(self, chosen: Mask, late: Ints, before: Ints, items: Callable[[], Items], work: Slices):
         self._chosen, self._late, self._before = chosen, late, before
         self._count = int(np.count_nonzero(chosen)) + len(late)
         self.values, self.items, self.work = (), items, work
@@ -146,7 +144,7 @@ def _semi(query: Query, incoming: Arrivals, found: TableMatches) -> TableRows:
     return _chosen(query, incoming, (met != 0 if by_left else met == 2, late, found.before), places, found.work)
 
 
-def _chosen(query: Query, incoming: Arrivals, rows: tuple[npt.NDArray[np.bool_], Ints, Ints],
+def _chosen(query: Query, incoming: Arrivals, rows: tuple[Mask, Ints, Ints],
             places: Callable[[Ints], Places], work: Slices) -> TableRows:
     """`ChosenRows` of these ``rows``, in the ``places`` of row ids. Its items do not keep the threads of ``work``."""
     def items() -> Items:

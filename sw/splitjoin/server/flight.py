@@ -321,5 +321,3 @@ def _name(data: bytes) -> str:
     if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
         raise InputError("the descriptor must be a path of one name: a query's or a stream's")
     return str(descriptor.path[0].decode("utf-8", "replace"))
-
-

@@ -166,7 +166,9 @@ class JoinService:
         They begin with the epoch ``epoch``, and not before the ``row``-th row of the query. With ``follow``, the
         iterator waits for further epochs, until the streams have ended, the service stops, or ``gone`` is true.
         """
-        self._check_query(query)
+        if query not in self.schemas:
+            raise InputError(f"there is no query {query!r}{suggest(str(query), list(self.schemas))}; there are "
+                             f"{', '.join(self.schemas)}")
         seen = -1
         while not gone():
             with self._changed:
@@ -189,8 +191,7 @@ class JoinService:
         with self._writing:
             if not self._writer.settled:
                 raise InputError(f"statements wait until it is sure which rows are in epochs: {self._trouble}")
-            return {name: (epoch_files(self.config.folder, name), rows)
-                    for name, rows in self._streams.found().items()}
+            return {name: (epoch_files(self.config.folder, name), rows) for name, rows in self._streams.found().items()}
 
     def stop(self) -> None:
         """Take no more tuples, end the last epoch, and let followers end."""
@@ -298,11 +299,6 @@ class JoinService:
             raise InputError(f"stream {stream} has no source {source!r}{suggest(str(source), names)}; its "
                              f"{plural(len(names), 'source')} {'is' if len(names) == 1 else 'are'} {', '.join(names)}")
         return stream, source
-
-    def _check_query(self, name: str) -> None:
-        if name not in self.schemas:
-            raise InputError(f"there is no query {name!r}{suggest(str(name), list(self.schemas))}; there are "
-                             f"{', '.join(self.schemas)}")
 
     def check_running(self) -> None:
         """Raise `InputError` unless tuples that are put now come into epochs."""

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, DeviceError
-from splitjoin.engines.device import Device, Fault
+from splitjoin.engines.device import Fault
 from splitjoin.lang.schema import Side
 
 from .gate import Source
@@ -93,6 +92,8 @@ class AsyncStreamJoin:
     mask = _awaited(StreamJoin.mask)
     precision = _awaited(StreamJoin.precision)
     window = _awaited(StreamJoin.window)
+    move = _awaited(StreamJoin.move)
+    restart = _awaited(StreamJoin.restart)
     snapshot = _awaited(StreamJoin.snapshot)
     restore = _awaited(StreamJoin.restore)
 
@@ -115,14 +116,6 @@ class AsyncStreamJoin:
         """The cores that the device has left out (see `StreamJoin.faults`)."""
         return self._session.faults
 
-    async def move(self, device: str | Device, **options: Any) -> None:
-        """Go on on another device without a replay (see `StreamJoin.move`)."""
-        await self._change(lambda: self._session.move(device, **options))
-
-    async def restart(self, device: str | Device | None = None, **options: Any) -> None:
-        """Continue in a fresh device session (see `StreamJoin.restart`)."""
-        await self._change(lambda: self._session.restart(device, **options))
-
     async def close(self) -> None:
         """Release the device (see `StreamJoin.close`). Waiting pushes raise."""
         if not self._closed:
@@ -133,8 +126,7 @@ class AsyncStreamJoin:
     async def __aenter__(self) -> AsyncStreamJoin:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _deliver(self, push: Callable[[Any], None], data: Any) -> None:

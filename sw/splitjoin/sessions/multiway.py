@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Ints
 from splitjoin.base.closing import Closing
 from splitjoin.base.errors import InputError, SnapshotError, first_line
 from splitjoin.base.ipc import read_ipc_stream
@@ -44,8 +44,6 @@ _ENVELOPE = Envelope(b"SPLJMANY", 1, "a join of several streams")
 #: Sessions between two steps hold what they are given: only the input of the whole join is bounded.
 _UNBOUNDED = Limit(rows=None, nbytes=None, waiting=None)
 _NO_ITEMS = np.empty(0, ITEM)
-
-Ints = npt.NDArray[np.int64]
 
 
 class MultiwayJoin(ResultReader, EpochsOfResults, Closing):

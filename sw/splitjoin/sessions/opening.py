@@ -123,8 +123,7 @@ def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | 
         raise InputError(f"a join of {len(select.steps) + 1} streams has {len(select.steps)} steps, but {len(each)} "
                          f"devices are given; give one for all, or one for each step")
     devices = [find_device(one, **merged_options(device_options, options, one, open_multiway)) for one in each]
-    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark, when_full=when_full,
-                        shedding=shedding)
+    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark, when_full=when_full, shedding=shedding)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", **options: Any) -> AsyncStreamJoin:

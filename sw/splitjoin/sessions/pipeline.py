@@ -58,6 +58,7 @@ class Pipeline(Generic[Gate]):
         results: The result rows that were not polled; thread-safe.
         device: Where the query runs.
         device_session: Its session.
+        query: The query, with the windows that it has now.
         faults: The cores that devices have left out, and what follows.
         ended: True if the input was ended, and all results are in ``results``.
         failure: The exception of a device that failed, else None.
@@ -68,7 +69,7 @@ class Pipeline(Generic[Gate]):
     def __init__(self, schemas: SessionSchemas, device: Device, options: PipelineOptions, *, gate: Callable[[], Gate],
                  snapshot: Snapshot | None = None):
         query = schemas.query
-        self._query, self._schemas, self._make_gate = query, schemas, gate
+        self.query, self._schemas, self._make_gate = query, schemas, gate
         self._options, self._limit, self._punctuation = options, options.limit, options.punctuation
         self._slice_results = min(self._limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
         self._slice_rows = min(_MIN_SLICE, device.most_arrivals)
@@ -126,11 +127,6 @@ class Pipeline(Generic[Gate]):
         return self.windows.streams["r"].end, self.windows.streams["s"].end
 
     @property
-    def query(self) -> Query:
-        """The query, with the windows that it has now."""
-        return self._query
-
-    @property
     def holds_back(self) -> bool:
         """True if there is input that a limit has held up."""
         return bool(self._ready)
@@ -170,8 +166,7 @@ class Pipeline(Generic[Gate]):
             return None
         held = sum(len(arrivals.table(side)) for arrivals in self._ready)
         number = self.windows.streams[side].end + held + before
-        return lambda n, waiting: shedder.dropped(side, number + waiting, n,
-                                                  held + waiting + self.windows.live(side))
+        return lambda n, waiting: shedder.dropped(side, number + waiting, n, held + waiting + self.windows.live(side))
 
     def settle(self) -> None:
         """Queue all results of the tuples that the device got (`Session.settle`)."""
@@ -192,7 +187,7 @@ class Pipeline(Generic[Gate]):
         out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
         out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts,
                 "faults": len(self.faults.seen)}
-        out |= {"precision": self.changes.n} if self._query.order.kind == "inner" else {}
+        out |= {"precision": self.changes.n} if self.query.order.kind == "inner" else {}
         out |= self.gate.counters()
         return out | {f"device_{name}": n for name, n in of_device.items()}
 
@@ -205,7 +200,7 @@ class Pipeline(Generic[Gate]):
         self._collect()
         self.windows.prune()
         progress = DeviceProgress(self.device_session.settled, self.ended, self.restarts)
-        return Snapshot.of(self.identity, self._query, self.gate.state(), self.windows, self.results, self._ready,
+        return Snapshot.of(self.identity, self.query, self.gate.state(), self.windows, self.results, self._ready,
                            progress, self._operator.state(), self.changes).to_bytes()
 
     def restored(self, snapshot: bytes) -> Self:
@@ -222,8 +217,8 @@ class Pipeline(Generic[Gate]):
 
     def precision(self, n: int) -> Change:
         """Changes the precision of order ``outer`` or ``inner`` from the next tuples on."""
-        checked_precision(self._query.order, n)
-        if self._query.order.kind == "outer":
+        checked_precision(self.query.order, n)
+        if self.query.order.kind == "outer":
             return lambda: self._changed(lambda place: self.changes.precision(place, n))
 
         def act() -> RowIds:
@@ -249,7 +244,7 @@ class Pipeline(Generic[Gate]):
         """Goes on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
         checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
-        if reasons := against_overlap(self.device_session, self._query.order, ended=self.ended,
+        if reasons := against_overlap(self.device_session, self.query.order, ended=self.ended,
                                       in_order=self._times is None, checks=checks):
             raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "
                                    f"restart(), which replays the windows")
@@ -267,7 +262,7 @@ class Pipeline(Generic[Gate]):
     def window(self, window: WindowSpec) -> Change:
         """Changes the windows from the next tuples on."""
         self.work(unlimited=True)
-        before, asked = self._query, self._query.with_window(window)
+        before, asked = self.query, self.query.with_window(window)
         check_window(before, self.device, self.device_session, ended=self.ended, in_order=self._times is None)
 
         def act() -> RowIds:
@@ -301,7 +296,7 @@ class Pipeline(Generic[Gate]):
         """Decide rows, and drop tuples under load, by ``query``, which has other windows."""
         if self.shedder is not None:
             self.shedder = Shedder(self.shedder.rule, query, self.device, in_order=True)
-        self._query = query
+        self.query = query
         self._operator.close()
         self._operator = self._operator_for(self.device)
 
@@ -369,7 +364,7 @@ class Pipeline(Generic[Gate]):
         """
         hides_pairs, in_order = self.changes.hides_pairs, self._times is None
         operator = row_operator(
-            self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
+            self.query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
             stars=self._punctuation, in_order=in_order, early=self._schemas.early, hides_pairs=hides_pairs)
         if hides_pairs and in_order:
             operator.check_pairs(device, "a session of which cores were masked or left out")
@@ -379,7 +374,9 @@ class Pipeline(Generic[Gate]):
         """Push what is ready, and take what the device found."""
         while self._ready and (unlimited or not self._limit.full(self.results)):
             self._push_slice()
-        self._poll_device()
+        if self.lags and not self.ended:
+            self._emit(self.device_session.poll(), self.device_session)
+            self._trim()
         self.is_behind = bool(self._ready)
         if not self._ready:
             passed = self.gate.passed
@@ -419,12 +416,6 @@ class Pipeline(Generic[Gate]):
         fitting = len(head) * self._slice_results // max(found, 1)
         self._slice_rows = min(max(fitting, _MIN_SLICE), 2 * self._slice_rows, self.device.most_arrivals)
 
-    def _poll_device(self) -> None:
-        """Fetch the results that a device found by itself since the last call."""
-        if self.lags and not self.ended:
-            self._emit(self.device_session.poll(), self.device_session)
-            self._trim()
-
     def _end(self) -> None:
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
@@ -457,14 +448,14 @@ class Pipeline(Generic[Gate]):
             snapshot.check_tables(self._schemas)
             self.gate.restore(snapshot.gate())
             self.results.restore(*snapshot.results())
-            if len(ready := snapshot.ready(self._query)):
+            if len(ready := snapshot.ready(self.query)):
                 self._ready.append(ready)
             progress = snapshot.progress
             self.ended, self.restarts = progress.ended, progress.restarts
-            if (query := resumed(self._query, *snapshot.windows, in_order=self._times is None)) is not self._query:
+            if (query := resumed(self.query, *snapshot.windows, in_order=self._times is None)) is not self.query:
                 self._use(query)
                 self.windows.resize(query, self.windows.first_live)
-            self.windows.restore(snapshot.retained(self._query), snapshot.now, snapshot.live)
+            self.windows.restore(snapshot.retained(self.query), snapshot.now, snapshot.live)
             snapshot.check_ends(*self.pushed)
             self.changes.restore(snapshot.changes)
             if self.changes.hides_pairs:

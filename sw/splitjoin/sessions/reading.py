@@ -219,8 +219,7 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
         """
         with self._opened():
             chosen = self._pipeline.device if device is None else device
-            self._pipeline.restart(find_device(
-                chosen, **merged_options(device_options, options, chosen, self.restart)))
+            self._pipeline.restart(find_device(chosen, **merged_options(device_options, options, chosen, self.restart)))
             self._work()
 
     @property

@@ -130,8 +130,7 @@ class RowGatherer:
 
     def __init__(self, schemas: SessionSchemas, gather: Gather, results: ResultQueue):
         self._schemas, self._gather, self._results = schemas, gather, results
-        self._names = {side: list(dict.fromkeys(c.source for c in schemas.columns if c.side == side))
-                       for side in SIDES}
+        self._names = {side: list(dict.fromkeys(c.source for c in schemas.columns if c.side == side)) for side in SIDES}
 
     def put(self, batch: RowBatch) -> int:
         """Queue the rows of ``batch``, and return how many there are."""

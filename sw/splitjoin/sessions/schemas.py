@@ -11,13 +11,12 @@ from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.joins.computed import with_computed
 from splitjoin.joins.join import result_columns
 from splitjoin.joins.sql import Select, refuse_ordering
-from splitjoin.lang.ir import columns as columns_of
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.types import plain
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.device_times import is_unordered
-from splitjoin.rows.output import OPERATION, ResultNames, Selected, output_schema
+from splitjoin.rows.output import OPERATION, ResultNames, Selected, needed_columns, output_schema
 from splitjoin.tables.inputs import as_batch, as_table
 
 
@@ -55,7 +54,8 @@ class SessionSchemas:
         if early:
             _check_early(query, self.result)
             self.gathered, self.result = self.gathered.append(OPERATION), self.result.append(OPERATION)
-        self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
+        self.kept: dict[Side, list[str]] = {
+            side: needed_columns(query, side, self.columns, self.streams[side].names) for side in SIDES}
 
     def kept_schema(self, side: Side) -> pa.Schema:
         """The schema of the kept columns of a stream."""
@@ -89,16 +89,6 @@ class SessionSchemas:
         *names, operation = gathered.schema.names
         rows = self._projection.rows(gathered.select(names))
         return pa.RecordBatch.from_arrays([*rows.columns, gathered.column(operation)], schema=self.result)
-
-    def _needed(self, side: Side) -> list[str]:
-        """The columns to keep of a stream: one at least, as a table without columns has no rows."""
-        names = {c.source for c in self.columns if c.side == side}
-        read = [self.query.predicate, *(e for a in self.query.aggregates for e in a.args)]
-        names |= {c.name for e in read for c in columns_of(e) if c.side == side}
-        if self.query.time is not None:
-            names.add(self.query.time.name(side))
-        all_names = self.streams[side].names
-        return [name for name in all_names if name in names] or all_names[:1]
 
 
 def check_nulls(side: Side, schema: pa.Schema, table: pa.Table) -> None:
@@ -136,8 +126,7 @@ def check_query(query: object) -> None:
 
 def _check_early(query: Query, result: pa.Schema) -> None:
     """Raise `InputError` unless rows of ``query`` may come early."""
-    if not is_unordered(query, early=True) or (
-            not query.aggregates and query.kind.how in ("inner", "semi")):
+    if not is_unordered(query, early=True) or (not query.aggregates and query.kind.how in ("inner", "semi")):
         raise InputError(f"early=True needs aggregates or a join whose rows may change (how='left', 'right', 'full', "
                          f"'anti', 'asof' or 'asof_left'), order 'none', a time column, and windows of RANGE without "
                          f"ROWS, as rows that may be taken back have no place in an order; but the query is of kind "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.closing import Closing
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import event_ticks
@@ -30,8 +30,6 @@ from .gate import LatenessRule, SourceQueue, Watermark
 from .gate.times import Lateness
 from .retained import RetainedRows
 from .schemas import SessionSchemas
-
-Ints = npt.NDArray[np.int64]
 
 #: Tuples for which threads are woken.
 _MIN_PARALLEL = 1 << 13

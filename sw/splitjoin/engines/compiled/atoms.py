@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.ir import Expr, sides
 from splitjoin.lang.properties import denominator, may_be_null
 from splitjoin.lang.types import Bool, Date, Float, Int, is_text
 
 from ..tuning import DEFAULTS, Tuning
-
-Array = npt.NDArray[Any]
 
 _MASK = 2**64 - 1
 
@@ -68,15 +65,12 @@ def atoms(predicate: Expr) -> tuple[Atom, ...]:
                 visit(child)
         elif of and e not in found and not is_text(e.type):
             (side,) = of
-            found[e] = Atom(e, side, count[side], _denominator(e), _dtype(e))
+            per = 1 if isinstance(e.type, (Bool, Float)) else denominator(e)
+            found[e] = Atom(e, side, count[side], per, _dtype(e))
             count[side] += 1
 
     visit(predicate)
     return tuple(found.values())
-
-
-def _denominator(e: Expr) -> int:
-    return 1 if isinstance(e.type, (Bool, Float)) else denominator(e)
 
 
 def _dtype(e: Expr) -> type[np.generic]:

@@ -49,8 +49,7 @@ def compile_pair(e: Expr, atoms: Sequence[Atom], ranges: Mapping[Expr, ValueRang
     pair = PairWriter({a.expr: a for a in atoms}, ranges, writer)
     truth = pair.true(e)
     used = [a for a in atoms if f"{a.side}{a.number}" in pair.used]
-    return Code(tuple(writer.lines), truth, tuple(used),
-                tuple(a for a in atoms if f"{a.side}{a.number}v" in pair.used))
+    return Code(tuple(writer.lines), truth, tuple(used), tuple(a for a in atoms if f"{a.side}{a.number}v" in pair.used))
 
 
 class PairWriter:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Array
 
 from ..tuning import DEFAULTS
-
-Array = npt.NDArray[Any]
 
 #: Bytes of the widest vector: a load that straddles two cache lines costs two.
 ALIGNMENT = 64
@@ -19,23 +18,21 @@ class Store:
     """Arrays that grow together; positions count from 0 over the whole session, `base` is the first one kept.
 
     ``slack``: tuples that may be kept beyond the window before memory is released.
+
+    Attributes:
+        room: The stored arrays, with what lies behind position `end`; mostly the same from batch to batch.
     """
 
     def __init__(self, slack: int = DEFAULTS.slack) -> None:
         self._slack = slack
-        self._arrays: list[Array] = []
+        self.room: list[Array] = []
         self.base = 0
         self.end = 0
 
     @property
     def arrays(self) -> list[Array]:
         """The stored arrays, from position `base` to `end`."""
-        return [a[: self.end - self.base] for a in self._arrays]
-
-    @property
-    def room(self) -> list[Array]:
-        """The stored arrays, with what lies behind position `end`; mostly the same from batch to batch."""
-        return self._arrays
+        return [a[: self.end - self.base] for a in self.room]
 
     def append(self, arrays: list[Array], n: int) -> None:
         """Add ``n`` tuples: arrays (n,) each, of the same types in every call."""
@@ -45,23 +42,23 @@ class Store:
     def added(self, kinds: list[Any], n: int) -> list[Array]:
         """Add ``n`` tuples of arrays of ``kinds``, the same in every call. Returns the arrays (n,) to fill."""
         used = self.end - self.base
-        if not self._arrays:
-            self._arrays = [np.empty(0, kind) for kind in kinds]
+        if not self.room:
+            self.room = [np.empty(0, kind) for kind in kinds]
         self.reserve(n)
         self.end += n
-        return [a[used:used + n] for a in self._arrays]
+        return [a[used:used + n] for a in self.room]
 
     def reserve(self, n: int) -> None:
         """Make room for ``n`` more tuples behind the last one."""
         used = self.end - self.base
-        if self._arrays and used + n > len(self._arrays[0]):
+        if self.room and used + n > len(self.room[0]):
             room = max(2 * (used + n), self._slack)
-            self._arrays = [_grown(a, used, room) for a in self._arrays]
+            self.room = [_grown(a, used, room) for a in self.room]
 
     def replace(self, arrays: list[Array]) -> None:
         """Keep ``arrays`` instead, each from position `base` to `end`."""
         used = self.end - self.base
-        self._arrays = [_grown(a, used, used + self._slack) for a in arrays]
+        self.room = [_grown(a, used, used + self._slack) for a in arrays]
 
     def trim(self, keep: int) -> None:
         """Drop the tuples before position ``keep``, now or when enough memory can be freed."""
@@ -69,9 +66,9 @@ class Store:
         if drop < max(self._slack, self.end - keep):
             return
         used = self.end - keep
-        for n, array in enumerate(self._arrays):
+        for n, array in enumerate(self.room):
             if len(array) > 4 * (used + self._slack):  # a copy, as a view would keep all alive
-                self._arrays[n] = _grown(array[drop:], used, used + self._slack)
+                self.room[n] = _grown(array[drop:], used, used + self._slack)
             else:
                 array[:used] = array[drop:drop + used]  # which do not overlap
         self.base = keep

@@ -28,9 +28,9 @@ from itertools import chain, combinations, groupby
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Mask, Rows
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.plan.keys import Codes, ExactKey
 
@@ -46,8 +46,6 @@ from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
 from .table_work import Work, plain_work
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
 #: Probes and stored tuples of the samples that tell how many candidates a way has.
 _PROBES, _STORED = 4096, 1 << 14
@@ -409,8 +407,7 @@ class SearchJoin(TableAlgorithm):
     @property
     def suits(self) -> bool:
         job = self.job
-        return bool(self.branches) and all(
-            fits(one.way, one.condition, job.visible, job.room) for one in self.branches)
+        return bool(self.branches) and all(fits(one.way, one.condition, job.visible, job.room) for one in self.branches)
 
     @property
     def cost(self) -> float:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Array
 from splitjoin.lang.eval.vector import Vector, evaluate, magnitude
 from splitjoin.lang.ir import MIRRORED, Col, IsNull
 from splitjoin.lang.schema import SIDES, other_side
@@ -28,8 +28,6 @@ from ..compiled.store import ReusedArrays
 from ..loops import address_of, entries, loops
 from .float_bisection import bands_of
 from .tasks import Block, Field, Job, run_jobs
-
-Array = npt.NDArray[Any]
 
 #: Column types whose values need no conversion but to int64.
 _INTEGERS = frozenset((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
@@ -262,15 +260,14 @@ class FusedColumn:
         return Job(entries()["void_part"][0], self._block("uint8"), 0)
 
     def _block(self, kind: str) -> Block:
-        block = Block(self._fields(kind))
+        """``CodeBlock`` in ``codes.hpp``, for values of type ``kind``."""
+        block = Block((*(Field(name, dimensions=0) for name in ("n", "parts", "kind", "type")), Field("values", kind),
+                       Field("keys", self.kind.__name__),
+                       *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
+                       *(Field(name, dimensions=0) for name in ("key_width", "bound_width",
+                                                                *(f"c{n}" for n in range(9))))))
         block.put_all((("key_width", self.kind().itemsize), ("bound_width", self.other_kind().itemsize)))
         return block
-
-    def _fields(self, kind: str) -> tuple[Field, ...]:
-        """``CodeBlock`` in ``codes.hpp``, for values of type ``kind``."""
-        return (*(Field(name, dimensions=0) for name in ("n", "parts", "kind", "type")), Field("values", kind),
-                Field("keys", self.kind.__name__), *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
-                *(Field(name, dimensions=0) for name in ("key_width", "bound_width", *(f"c{n}" for n in range(9)))))
 
 
 @dataclass(frozen=True)
@@ -338,8 +335,7 @@ def _float_order(relations: tuple[Relation, ...], side: str, own: FloatKey, key:
     if len(relations) > 1 or not isinstance(relations[0], FloatOrder) or not isinstance(key, FloatKey):
         return None
     op = relations[0].op if side == "s" else MIRRORED[relations[0].op]
-    return (_nan(own), _OP[op], np.uint64(key.low_code),
-            np.uint64(key.high_code))
+    return (_nan(own), _OP[op], np.uint64(key.low_code), np.uint64(key.high_code))
 
 
 def _is_plain_equality(band: tuple[Any, ...] | None, own: Key, key: Key) -> bool:

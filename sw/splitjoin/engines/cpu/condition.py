@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitjoin.base.arrays import Mask, Rows
 from splitjoin.lang import ir
 from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -42,8 +43,6 @@ from .float_bisection import BisectingCoder
 from .key_groups import Groups, least_code
 from .table_work import Work, plain_work
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 #: The greatest code.
 _MOST = 2**64 - 1
 _NO_CODES = np.empty(0, np.uint64)
@@ -81,8 +80,7 @@ class Bounds:
             of = self.keys[mine]
             return int(of.min(initial=_MOST, where=of >= code)), int(of.max())
 
-        if not len(self.keys) or work.every(len(self.low), lambda mine: bool(
-                (self.low[mine] > self.high[mine]).all())):
+        if not len(self.keys) or work.every(len(self.low), lambda mine: bool((self.low[mine] > self.high[mine]).all())):
             return frozenset()
         code = least_code(self.low, self.high, work)
         lows, highs = zip(*work.each(len(self.low), intervals), strict=True)
@@ -181,8 +179,7 @@ class Condition:
                                           or len(slot.key.terms) > 1 for slot in slots):
             return None
         relation, found = test.relations[0], list[Codes]()
-        if not isinstance(relation, ExactRelation) or relation.op != "=" or relation.c or (
-                relation.g != -relation.h):
+        if not isinstance(relation, ExactRelation) or relation.op != "=" or relation.c or (relation.g != -relation.h):
             return None
         for side, slot in zip(SIDES, slots, strict=True):
             assert isinstance(slot.key, ExactKey)
@@ -537,7 +534,7 @@ def _ranks(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
     if every is None:
         return None
     parts = [part for part in every if len(part) and part.min() < part.max()]
-    order: npt.NDArray[np.int64] | None = None
+    order: Rows | None = None
     for part in reversed(parts):
         order = stable_order(part) if order is None else order[stable_order(part[order])]
     ranks = np.zeros(len(every[-1]), np.uint32)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from threading import local
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Array, Rows
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.schema import SIDES
 from splitjoin.plan.plan import Plan
@@ -24,9 +24,6 @@ from ..compiled.store import Store
 from ..device import Items
 from ..tuning import DEFAULTS, Tuning
 from .timeline import Arriving, Windows, extent
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 #: Parts into which a batch is divided for each thread that runs, so that all end at about the same time.
 _PARTS = 4

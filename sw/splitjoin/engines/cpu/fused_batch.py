@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.base.memory import MATCH_BYTES, MatchMemory, check_memory
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
@@ -33,8 +33,6 @@ from .gather import gather
 from .grid_index import IndexFinder
 from .search import PlanSearch
 from .timeline import Timeline, Windows
-
-Rows = npt.NDArray[np.int64]
 
 _TABLE = int(Number.TABLE_R)
 #: What has become of a batch (``fused_batch.hpp``): nothing has changed; tasks have stopped; an entry has failed.

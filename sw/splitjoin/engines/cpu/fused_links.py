@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array, Rows
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
@@ -21,9 +20,6 @@ from .codes import FusedColumn
 from .grid_index import IndexFinder
 from .tasks import CONTROL, TASK_FIELDS, Block, library_entry
 from .timeline import Timeline, entries
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 #: Columns of a row of links (``fused_batch.hpp``), and numbers of a batch for each column: the address of its values,
 #: and that of the bits of its validity; where these begin, and how many there are, 0 without NULL.

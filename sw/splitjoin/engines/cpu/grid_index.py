@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Rows
 from splitjoin.base.errors import DeviceError
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, is_equality
@@ -28,8 +29,6 @@ from .quantizer import constant, cyclic, has_trend, hashed, learn
 from .selectivity import Choice, Selectivity, SessionAlgorithm
 from .tasks import PHASE, STOP, Block, Field, make_control, resume
 
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
 #: Kinds of tasks (``tasks.hpp``).
@@ -215,8 +214,7 @@ class IndexFinder(Finder):
         """The bounds of the steps into which ``threads`` divide a batch (``tasks.hpp``): a part of the
         longest window, and the least and the most arrivals of a step.
         """
-        return (_STEP, _LEAST, _MOST) if threads == 1 else (
-            _part_of(threads), self.tuning.shared_arrivals, 2**62)
+        return (_STEP, _LEAST, _MOST) if threads == 1 else (_part_of(threads), self.tuning.shared_arrivals, 2**62)
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
         """The tasks of a batch (``tasks.hpp``), and where their phases end."""

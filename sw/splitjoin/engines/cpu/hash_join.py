@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Mask, Rows
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, columns, sides
 from splitjoin.lang.query import Query
@@ -46,7 +47,6 @@ from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
 from .table_work import Work
 
-Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
 #: Rows of both tables, and within windows groups, up to which the lists lie in caches about, so that partitions take
 #: longer.
@@ -121,8 +121,7 @@ def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[
     return r, s
 
 
-def _in_time(incoming: Arrivals, groups: KeyGroups, visible: Spans, most: int,
-             work: Work) -> tuple[Rows, Rows] | None:
+def _in_time(incoming: Arrivals, groups: KeyGroups, visible: Spans, most: int, work: Work) -> tuple[Rows, Rows] | None:
     """The same of the pairs within the lengths of ``visible``."""
     assert visible.lengths is not None
     if visible.pairs > most * groups.count:  # if all keys are as many
@@ -189,7 +188,7 @@ class _Values:
     s: Rows
     flip: int
     equal: bool
-    valid: tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_] | None]
+    valid: tuple[Mask | None, Mask | None]
 
 
 @dataclass
@@ -211,7 +210,7 @@ class Comparisons:
     equalities: list[Cmp]
     bound: Cmp | None
     tables: Mapping[Side, pa.Table]
-    possible: tuple[npt.NDArray[np.bool_] | None, ...] = (None, None)
+    possible: tuple[Mask | None, ...] = (None, None)
 
     @classmethod
     def of(cls, job: TableJob) -> Comparisons | None:
@@ -333,7 +332,7 @@ def groups_of(terms: Comparisons, values: _Values | None, work: Work) -> KeyGrou
     return KeyGroups(groups.of("r"), groups.of("s"), 0, groups.count)
 
 
-def _folded(points: list[tuple[Rows, Rows]], possible: list[npt.NDArray[np.bool_]]) -> list[tuple[Rows, Rows]]:
+def _folded(points: list[tuple[Rows, Rows]], possible: list[Mask]) -> list[tuple[Rows, Rows]]:
     """One key in place of all of ``points``, if the keys of S that are ``possible`` lie in so narrow ranges. A tuple of
     R with a key outside of these is not possible any more.
     """

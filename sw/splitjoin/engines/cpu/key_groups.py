@@ -7,17 +7,14 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Mask, Rows
 from splitjoin.plan.keys import Codes
 
 from ..range_terms import exponents
 from ..slices import Slices
 from ..sorting import counts_below, stable_order
 from .table_work import Work, plain_work
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: Times as many numbers as there are keys that are counted without sorting these; and rows as there are different keys,
 #: so that these are few.
@@ -140,7 +137,9 @@ class Groups:
             return np.where(end > start, end - 1 if last else start, -1)
         numbers = self.of("r")
         at = self.positions(end) - 1 if last else self.positions(start)
-        found, some = self._rows_at(at), at >= self._starts[numbers] if last else at < self._starts[numbers + 1]
+        # The row ids at positions without a row are meaningless.
+        found = self.order[np.clip(at, 0, len(self.order) - 1)] if len(self.order) else at
+        some = at >= self._starts[numbers] if last else at < self._starts[numbers + 1]
         return np.where((numbers >= 0) & some & (found >= start if last else found < end), found, -1)
 
     @cached_property
@@ -149,10 +148,6 @@ class Groups:
         numbers, first = self.of("s"), np.full(self.count + 1, -1)  # the last one is that of no group
         self._work.loops["note_rows"](numbers, 0, -1, first)
         return first[self.of("r")]
-
-    def _rows_at(self, positions: Rows) -> Rows:
-        """The row ids at ``positions`` of `order`; those of other positions are meaningless."""
-        return self.order[np.clip(positions, 0, len(self.order) - 1)] if len(self.order) else positions
 
     def one_ended(self, keys: Codes, low: Codes, high: Codes) -> bool:
         """True if no interval from ``low`` to ``high`` (r,) has ``keys`` of S (s,) on both sides."""
@@ -170,8 +165,7 @@ class Groups:
         if every(lambda of: high[of] >= most):
             return "low"
         code = least_code(low, high, self._work)
-        least_key = min(self._work.each(len(keys), lambda of: keys[of].min(
-            initial=2**64 - 1, where=keys[of] >= code)))
+        least_key = min(self._work.each(len(keys), lambda of: keys[of].min(initial=2**64 - 1, where=keys[of] >= code)))
         return "high" if every(lambda of: low[of] <= least_key) else ""
 
 

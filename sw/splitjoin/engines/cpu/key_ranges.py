@@ -12,14 +12,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.plan.keys import Codes
 
 from ..sorting import counts_below, dense_ranks
 from .table_work import Work
 
-Rows = npt.NDArray[np.int64]
 #: Bits of the number of a fine bucket; tuples of both streams in a partition, about; the most partitions.
 _FINE_BITS, _PARTITION, _PARTITIONS = 13, 1 << 15, 1024
 #: The least rows of the slices that are counted by fine buckets, and how many slices a thread has at least.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Rows
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
@@ -19,9 +19,6 @@ from .finder import Batch, Finder, Found, assembled
 from .pair_tests import conditions, test_words, words_of
 from .quantizer import Quantizer, learn
 from .selectivity import Choice, SessionAlgorithm, ThreadWork
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 #: Parts of the probes for each thread, so that all end at about the same time. The least number of probes in
 #: one if there are few.

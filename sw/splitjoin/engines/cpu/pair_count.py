@@ -10,8 +10,8 @@ is NULL, but those of equal ones.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
@@ -21,8 +21,6 @@ from .condition import Condition
 from .key_ranges import ranges_by_row
 from .table_windows import Spans
 from .table_work import Work
-
-Rows = npt.NDArray[np.int64]
 
 #: The most alternatives, as each set of some is counted.
 _MOST = 4

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
@@ -20,7 +21,6 @@ from ..merging import aligned
 from .key_ranges import ordered_pairs
 from .table_work import Work
 
-Rows = npt.NDArray[np.int64]
 #: A number that is above that of each pair.
 NO_PAIR = 2**62
 #: Partners that come behind their tuples of R up to which these are moved, and the others stay as they are.
@@ -99,8 +99,7 @@ class PairOrder:
             r[mine] < self._before(s[mine])), self._work.slices(len(r)))])  # whose partners come later
         if len(late) > _FEW:
             self._know_places()
-            return self.unpacked(self._work.map(lambda mine: self.packed(r[mine], s[mine]),
-                                                self._work.slices(len(r))))
+            return self.unpacked(self._work.map(lambda mine: self.packed(r[mine], s[mine]), self._work.slices(len(r))))
         if not len(late):
             return r, s, None
         # The others are in order; these come before the first of them behind their partners.

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Rows
 from splitjoin.plan.plan import Plan, Tree
 
 from ..loops import address_of
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 
 def used_slots(plan: Plan, side: str) -> list[int]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Array
+
 from ..loops import loops
 from ..tuning import DEFAULTS
-
-Array = npt.NDArray[Any]
 
 #: Entries of a table: the knots of a piecewise linear map. The table fits the first-level cache.
 _ENTRIES = 1 << 10

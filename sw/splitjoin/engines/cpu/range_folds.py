@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.memory import too_many
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import Term
@@ -34,7 +34,6 @@ from .range_tree import levels_of, pieces
 from .table_job import TableAlgorithm, TableJob
 from .table_work import Work
 
-Ints = npt.NDArray[np.int64]
 #: Bytes of a pair while pairs are put in order.
 _PAIR_BYTES = 64
 _SIGN = np.uint64(1 << 63)
@@ -90,8 +89,7 @@ class RangeFold(TableAlgorithm):
     @property
     def suits(self) -> bool:
         query = self.job.query
-        if self.job.bases is not None and not query.kind.is_inner and not all(
-                map(_passes_over_lone, query.aggregates)):
+        if self.job.bases is not None and not query.kind.is_inner and not all(map(_passes_over_lone, query.aggregates)):
             return False
         return self._totals is not None or self._found is not None
 

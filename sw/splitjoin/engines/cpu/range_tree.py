@@ -9,13 +9,11 @@ cascading, by counts as in a wavelet matrix).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.plan.keys import Codes
 
 from ..sorting import stable_order
-
-Rows = npt.NDArray[np.int64]
 
 
 def levels_of(positions: int) -> int:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Mask, Rows
 from splitjoin.base.memory import MatchMemory
 from splitjoin.base.progress import tell
 from splitjoin.lang.eval.pairs import PairTest
@@ -27,7 +26,6 @@ from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Finder, Found, assembled
 from .grid_index import IndexFinder
 
-Array = npt.NDArray[Any]
 #: Probes that share each chunk of the window.
 PROBES = 64
 #: Stored tuples per chunk.
@@ -119,7 +117,6 @@ def verify(base, counts, rows, {arrays}):
         counts[j] = n - before
     return n
 '''
-Rows = npt.NDArray[np.int64]
 #: Matches of some probes: the first, the one behind the last, and the row ids.
 _Piece = tuple[int, int, Rows]
 #: Arrivals in a part at most.
@@ -311,7 +308,7 @@ class ExpressionFinder(Finder):
             first = last
         return counts, np.concatenate(found)
 
-    def true(self, condition: Expr, batch: Batch, side: str, probe: Rows, at: Rows) -> npt.NDArray[np.bool_]:
+    def true(self, condition: Expr, batch: Batch, side: str, probe: Rows, at: Rows) -> Mask:
         """True for each pair (n,) of which ``condition``, of the predicate's columns, is true: with NumPy.
 
         ``probe``: positions among the batch's probes of stream ``side``; ``at``: among the other one's stored arrays.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array
 from splitjoin.lang.eval.pairs import column_arrays
 from splitjoin.lang.ir import Expr, distinct, sides
 from splitjoin.lang.query import Query
@@ -28,8 +27,6 @@ from .residual import Compiler, ExpressionFinder, Kernel, VerifiedFinder
 from .selectivity import SessionAlgorithm, SessionJob, ThreadWork, measure
 from .sorted_runs import SortedRuns
 from .tasks import Job
-
-Array = npt.NDArray[Any]
 
 #: The most interval tests that are compiled.
 _MOST_TESTS = 16

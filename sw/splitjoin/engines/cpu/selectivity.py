@@ -5,20 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array
 from splitjoin.plan.plan import Plan, leading_tests, slot_tests
 
 from ..tuning import DEFAULTS, Tuning
 from .algorithm import Algorithm
 from .codes import Lanes
 from .finder import Finder
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 #: Tuples in the sample of each stream.
 _PROBES, _STORED = 256, 4096

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Rows
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, bounded_end, is_inequality, leading_tests, slot_tests, suits_runs
 
@@ -36,9 +37,6 @@ from ..tuning import DEFAULTS, Tuning
 from .finder import Batch, Finder, Found
 from .pair_tests import conditions, lanes, test_words, used_slots
 from .selectivity import Choice, SessionAlgorithm
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 #: Tuples that are compared at once.
 BLOCK = 64

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from ..merging import aligned
 from .table_work import Work, plain_work
-
-Rows = npt.NDArray[np.int64]
 
 
 class Spans:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Array, Rows
 
 from ..compiled.helpers import Team
 from ..device import TableWay, begin
@@ -16,7 +17,6 @@ from ..merging import aligned
 from ..slices import Slices
 from ..tuning import DEFAULTS, Tuning
 
-Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -80,7 +80,7 @@ class Work(Slices):
         self.each(len(wanted), lambda mine: self.loops["merged_counts"](ordered, wanted[mine], equal, found[mine]))
         return found
 
-    def combined(self, function: Callable[..., Any], arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def combined(self, function: Callable[..., Any], arrays: list[Array]) -> Array:
         """All ``arrays`` (n,), of which there is one at least, combined by a ufunc of two."""
         first, *others = arrays
         if not others:

@@ -24,14 +24,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Array, Ints
 
 from ..compiled.helpers import Team
 from ..compiled.store import ReusedArrays, aligned
 from ..device import ITEM
 from ..loops import address_of, entries
-
-Array = npt.NDArray[Any]
 
 #: Entries of a control, each on a cache line of its own: the tasks that are left of the phase that may run, the
 #: end of that phase, the tasks that have ended, the number of that phase, whether threads shall claim no more, and
@@ -64,6 +63,7 @@ class Field:
     def type(self) -> np.dtype[Any]:
         """The type of the array's entries."""
         return ITEM if self.kind == "ITEM" else np.dtype(self.kind)
+
 
 class Block:
     """The block of ``fields``. It keeps the arrays that it names.
@@ -156,8 +156,7 @@ def run_jobs(team: Team, *phases: Sequence[Job]) -> None:
 TASK_FIELDS = (Field("control"), Field("limits"), Field("tasks"))
 
 
-def make_control(limits: npt.NDArray[np.int64], *, patient: bool = False,
-                 reused: ReusedArrays | None = None) -> npt.NDArray[np.int64]:
+def make_control(limits: Ints, *, patient: bool = False, reused: ReusedArrays | None = None) -> Ints:
     """The control of tasks in phases that end before the tasks ``limits`` (phases,), which rise. ``patient``: True if
     helpers stay however long they wait, as each has a processor. ``reused`` has the last one, whose tasks have ended.
     """
@@ -168,7 +167,7 @@ def make_control(limits: npt.NDArray[np.int64], *, patient: bool = False,
     return control
 
 
-def resume(control: npt.NDArray[np.int64], limits: npt.NDArray[np.int64]) -> None:
+def resume(control: Ints, limits: Ints) -> None:
     """Have the phase that was stopped begin again, when no thread runs. Its tasks know what they have done."""
     phase = control[PHASE]
     control[_DONE] = begin = int(limits[phase - 1]) if phase else 0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
-from splitjoin.lang.windows import Extent
 
 from ..arrival import Arrivals
 from ..compiled.helpers import Team
@@ -18,7 +18,6 @@ from ..loops import entries as loop_entries, loops
 from ..tuning import DEFAULTS
 from .tasks import Block, Field, Job
 
-Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
 Windows = dict[str, tuple[Rows, Rows]]
 
@@ -54,7 +53,8 @@ class Timeline:
         self.times = {side: Store(slack) for side in ("r", "s")}
         self.moving = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
         #: Rows of the windows of R and of S.
-        self.limits = np.array([_limit(extent) for extent in self._extents.values()])
+        self.limits = np.array([_UNLIMITED if extent.rows is None else min(extent.rows, _UNLIMITED)
+                                for extent in self._extents.values()])
         self._ranged = [side for side, extent in self._extents.items() if extent.length is not None]
         self._block, self._reused = self.new_block(), ReusedArrays()
         self.ends = {"r": 0, "s": 0}
@@ -120,10 +120,6 @@ class Timeline:
         for side, times in self.times.items():
             if times.end:
                 times.trim(min(starts[side], times.end))
-
-
-def _limit(extent: Extent) -> int:
-    return _UNLIMITED if extent.rows is None else min(extent.rows, _UNLIMITED)
 
 
 def extent(windows: Windows) -> tuple[int, int]:

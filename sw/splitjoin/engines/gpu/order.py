@@ -9,11 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Rows
 
 from .kernel_source import KernelShape
-
-Rows = npt.NDArray[np.int64]
 
 _ORDER = '''import numba
 import numpy as np

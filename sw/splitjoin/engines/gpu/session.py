@@ -75,8 +75,7 @@ def open_session(query: Query, plan: Plan, gpu: Gpu, threads: int, sizes: GpuTun
     if is_expression(plan):
         lanes = AtomLanes(query.predicate)
         finder = GpuFinder(expression_layout(query.predicate, lanes), gpu, sizes=sizes)
-        return GpuSession(query, GpuExpressionSearch(query.predicate, lanes, finder), finder, threads,
-                          sizes.batch)
+        return GpuSession(query, GpuExpressionSearch(query.predicate, lanes, finder), finder, threads, sizes.batch)
     plan = shortened(plan)
     finder = GpuFinder(plan_layout(plan), gpu, sizes=sizes)
     finder.compare({side: of_plan(plan, other_side(side)) for side in SIDES})
@@ -100,8 +99,7 @@ class GpuFinder(Finder):
         super().__init__()
         self._gpu = gpu
         with gpu:
-            self.works: dict[str, ProbeWork] = {
-                side: ProbeWork(side, layout, gpu, shape, sizes) for side in SIDES}
+            self.works: dict[str, ProbeWork] = {side: ProbeWork(side, layout, gpu, shape, sizes) for side in SIDES}
         self._bytes = 0, 0  # sent and received, when the session is closed
         self._kept: Batch | None = None  # whose keys are not sent yet
 

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Array, Ints
 
 from ..compiled.helpers import Team
 from .driver import Gpu
-
-Array = npt.NDArray[Any]
 
 #: Numbers of 64 bits that are put together by one thread: to wake others takes as long as to copy some MB.
 _FEW = 1 << 18
@@ -39,7 +38,7 @@ class Numbers:
 class StagedRowIds:
     """Row ids, int64 (n,), less ``origin``, from 0 to 2**32 − 1: they travel as numbers of 32 bits."""
 
-    array: npt.NDArray[np.int64]
+    array: Ints
     origin: int
     itemsize: ClassVar[int] = 4
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Ints
 from splitjoin.base.errors import CapacityError
 from splitjoin.lang.schema import other_side
 
@@ -20,8 +20,6 @@ from .order import order_source, pieces, sort_many
 from .ring import Ring
 from .staging import Numbers, StagedRowIds, Staging
 from .tuning import GpuTuning
-
-Array = npt.NDArray[Any]
 
 #: Blocks that keep a GPU busy: its multiprocessors, more than a hundred, run some of them at the same time.
 _BLOCKS = 4 if is_simulated() else 2048
@@ -77,7 +75,7 @@ class ProbeWork:
         self.ring = Ring(gpu, self._other, numbers, sizes.places)
         self._staging = Staging(gpu, "the keys and bounds of a batch")
         self._buffers: dict[str, Any] = {}
-        self._host: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._host: Ints = np.empty(0, np.int64)
         self._room = sizes.room
         self._expected = 0  # matches, as many as the last batch had, and some more
         self._begun: _Begun | None = None

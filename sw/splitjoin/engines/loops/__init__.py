@@ -100,8 +100,7 @@ def entries() -> Mapping[str, tuple[int, str]]:
     """The addresses of the loops that threads enter, by name, with the letters of the arguments in their blocks
     (``threads.hpp``). Raises as `loops`.
     """
-    return {one.name.decode(): (one.enter, one.kinds.decode()) for one in _listed(4, __name__)
-            if one.enter}
+    return {one.name.decode(): (one.enter, one.kinds.decode()) for one in _listed(4, __name__) if one.enter}
 
 
 def _listed(level: int, package: str) -> list[_Entry]:

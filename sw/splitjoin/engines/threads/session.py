@@ -10,8 +10,8 @@ from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Rows
 from splitjoin.base.errors import CapacityError, OrderError, UnsupportedError
 from splitjoin.base.memory import too_large
 from splitjoin.base.processors import processors
@@ -34,7 +34,6 @@ from ..device import ITEM, PAIR, Items, joined_items
 from ..loops import loops
 from ..tuning import DEFAULTS, Tuning
 
-Rows = npt.NDArray[np.int64]
 #: Words of a result (``parts.hpp``), and of a message ahead of its keys.
 _ITEM_WORDS, _HEAD = 5, 5
 #: The kind of message that ends the input.

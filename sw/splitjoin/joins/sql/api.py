@@ -415,8 +415,7 @@ class _SqlCall:
                                         sort=self.sort, chosen=chosen, **self.of_several()))
             return joined[-1].table
 
-        rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"])
-                for name, data in given.items()}
+        rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"]) for name, data in given.items()}
         self.stated.check()
         only_one = self.sort or self.how["window"] is not None or self.how["time"] is not None
         try:

@@ -10,11 +10,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import pairs
@@ -186,9 +186,6 @@ def _about(rows: float) -> str:
     return f"{float(f'{rows:.2g}'):,.0f}"
 
 
-Ints = npt.NDArray[np.int64]
-
-
 def multiway_rows(statement: Statement, tables: Sequence[pa.Table], run: Callable[..., JoinResult], *,
                   window: WindowSpec | None, time: TimeSpec | None, order: str | Order, sort: bool,
                   chosen: JoinOrder | None = None) -> JoinResult:
@@ -253,8 +250,7 @@ def _sorted(table: pa.Table, rows: Sequence[Ints], places: Sequence[Ints]) -> tu
     at = [place[row] for place, row in zip(places, rows, strict=False)]
     order = np.lexsort([*reversed(at), np.maximum.reduce(at)])
     chosen = pa.array(order)
-    return (take_rows(table, chosen),
-            [row[order] for row in rows])
+    return (take_rows(table, chosen), [row[order] for row in rows])
 
 
 def _arrivals(tables: Sequence[pa.Table], labels: Sequence[str], windows: Windows | None,

@@ -10,10 +10,10 @@ from itertools import count
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
+from splitjoin.base.arrays import Array, Ints, Mask
 from splitjoin.base.errors import InputError, SchemaError, StatementError
 from splitjoin.lang.aggregate import Aggregate, UserAggregates, is_aggregate
 from splitjoin.lang.aggregate_functions import FUNCTIONS
@@ -283,9 +283,6 @@ def _output(m: _OutputDraft, name: str) -> ProjectedColumn:
     return ProjectedColumn(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
 
 
-Ints = npt.NDArray[np.int64]
-
-
 def refuse_ordering(statement: Statement, instead: str) -> None:
     """Raise `StatementError` if ``statement`` has ORDER BY, LIMIT or OFFSET, with what to do ``instead``."""
     if (word := statement.ordering.word) is not None:
@@ -329,7 +326,7 @@ def sorted_rows(table: pa.Table, keys: Sequence[SortKey], ending: Ordering) -> I
     return order[ending.offset:stop]
 
 
-def _ranks(values: pa.ChunkedArray, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _ranks(values: pa.ChunkedArray, name: str) -> tuple[Ints, Mask]:
     """The places of ``values`` in their order, 0 for NULL; and which are not NULL."""
     ranks, valid = np.zeros(len(values), np.int64), plain(values).is_valid().to_numpy()
     type_ = column_type(values.type, values)
@@ -338,7 +335,7 @@ def _ranks(values: pa.ChunkedArray, name: str) -> tuple[Ints, npt.NDArray[np.boo
             raise InputError(f"ORDER BY {name}: the order of its categories must be the same in all rows; select "
                                  f"CAST(… AS VARCHAR) for that of text")
         return ranks, valid
-    found: npt.NDArray[Any] = column(values).values[valid]
+    found: Array = column(values).values[valid]
     if isinstance(type_, OrderedText):
         places = {category: n for n, category in enumerate(type_.categories or ())}
         found = np.array([places[value] for value in found.tolist()], np.int64)

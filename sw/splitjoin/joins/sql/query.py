@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.lang.schema import Schema
 
@@ -31,7 +32,7 @@ from .subqueries import (
     value_column,
     with_marks,
 )
-from .table_join import OF_ROW, Ints, JoinedTables, RunJoin, TableJoin, lateral_columns, lateral_rows, nearest_pairs
+from .table_join import OF_ROW, JoinedTables, RunJoin, TableJoin, lateral_columns, lateral_rows, nearest_pairs
 from .trees import (
     FromItem,
     FromJoin,

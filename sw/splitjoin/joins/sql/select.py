@@ -31,6 +31,7 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
+from splitjoin.rows.output import needed_columns
 
 from .projection import Projection, project
 from .reader import as_of, read_condition
@@ -221,13 +222,8 @@ class Select:
         return self.projection.schema
 
     def needed(self, side: Side) -> list[str]:
-        """The columns of stream ``side`` that condition, result and time need (pre-projection), in the table's order.
-
-        One at least, as a table without columns has no rows.
-        """
-        uses = self._uses(side)
-        names = self.query.schema(side).names
-        return [name for name in names if name in uses] or names[:1]
+        """The columns of stream ``side`` that condition, result and time need (pre-projection), in their order."""
+        return needed_columns(self.query, side, self.projection.gathered, self.query.schema(side).names)
 
     def explain(self, *, windowed: bool = True, **options: Any) -> str:
         """Explain, as text, the stages before, in and after the join.

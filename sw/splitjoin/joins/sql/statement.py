@@ -293,7 +293,7 @@ def _table_name(item: FromItem, source: StatementText) -> TableName:
     if item.name is not None:
         return TableName(item.name, item.label, node)
     if not isinstance(node, exp.Table):
-        raise source.around(_subquery(), node)
+        raise source.around(_no("a subquery", "give its rows as a table of their own"), node)
     if not isinstance(node.this, exp.Identifier):
         raise source.on(_no("a table function", "give the table itself by a name"), node)
     if node.args.get("db"):
@@ -336,7 +336,3 @@ def _no(name: str, advice: str) -> str:
 def _not_yet(name: str) -> str:
     return (f"{name} is not supported in a join of three tables and more; join two of them first, and their result "
             f"with the next one")
-
-
-def _subquery() -> str:
-    return _no("a subquery", "give its rows as a table of their own")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.lang.kind import How
 from splitjoin.lang.layouts import take
@@ -30,7 +30,6 @@ from .trees import FromItem, FromJoin, StatementText, conjunction, quoted, sql_t
 
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
-Ints = npt.NDArray[np.int64]
 #: The column that numbers the rows of a side.
 _ROW = "splitjoin row"
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -52,7 +51,8 @@ class JoinedTables:
     def taken(self, rows: pa.Array) -> dict[str, pa.Table]:
         """The parts of the rows of these numbers; NULL for rows that lack this side."""
         return {label: pa.table([take(column, rows) for column in table.columns],
-                                schema=_nullable(table.schema) if rows.null_count else table.schema)
+                                schema=pa.schema([f.with_nullable(True) for f in table.schema])
+                                if rows.null_count else table.schema)
                 for label, table in self.parts.items()}
 
     def flat(self) -> pa.Table:
@@ -97,8 +97,7 @@ class TableJoin(OneTableTerms):
     ``scope``: the tables that a subquery in a condition may name. After `run`, ``said`` is the condition.
     """
 
-    def __init__(self, db: Any, left: JoinedTables, right: JoinedTables, join: FromJoin,
-                 scope: Mapping[str, pa.Table]):
+    def __init__(self, db: Any, left: JoinedTables, right: JoinedTables, join: FromJoin, scope: Mapping[str, pa.Table]):
         names = (TableName(left.label, left.label), TableName(right.label, right.label))
         super().__init__(db, Statement(StatementText(""), (), names), {"r": left.flat(), "s": right.flat()})
         self._both: dict[Side, JoinedTables] = {"r": left, "s": right}
@@ -367,7 +366,3 @@ def _is_plain(type_: pa.DataType) -> bool:
 
 def _is_number(type_: str) -> bool:
     return type_.startswith("DECIMAL") or type_ in ("FLOAT", "DOUBLE") or type_.endswith("INT") or type_ == "INTEGER"
-
-
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_nullable(True) for field in schema])

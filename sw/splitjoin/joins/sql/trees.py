@@ -72,8 +72,7 @@ class StatementParser(WholeIntervals, DuckDBParser):
             while begin + len(words) < self._index and words[-1].token_type not in (
                     TokenType.COMMA, TokenType.JOIN, TokenType.STRAIGHT_JOIN):
                 words.append(self._tokens[begin + len(words)])
-            made.meta.update(start=words[0].start, end=words[-1].end,
-                             comma=words[-1].token_type == TokenType.COMMA)
+            made.meta.update(start=words[0].start, end=words[-1].end, comma=words[-1].token_type == TokenType.COMMA)
             if made.this.args.get("version") is not None:
                 self._as_of_versions(made)
         return made
@@ -211,8 +210,7 @@ def _outer_tokens(tokens: Sequence[Token]) -> tuple[list[Token], Token | None]:
     """The tokens outside all parentheses, and the first parenthesis that has no counterpart."""
     opened, found = list[Token](), list[Token]()
     for token in tokens:
-        if token.token_type in _PAIRS.values() and (
-                not opened or _PAIRS[opened.pop().token_type] != token.token_type):
+        if token.token_type in _PAIRS.values() and (not opened or _PAIRS[opened.pop().token_type] != token.token_type):
             return found, token
         if not opened:
             found.append(token)

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
+
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr
-from .function import AggregateFunction, Ints, PairFold, Term, order_key
+from .function import AggregateFunction, PairFold, Term, order_key
 from .ranked import RANKED_FUNCTIONS
 from .sums import SUM_FUNCTIONS
 

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import PredicateError
 
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr, sides
 
-Ints = npt.NDArray[np.int64]
 TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last", "fold", "deviation",
                    "quantile", "upper quantile", "mode", "bit_and", "bit_or", "bit_xor"]
 #: Kinds of which a state tells the value that partners are added to and removed from, one by one.

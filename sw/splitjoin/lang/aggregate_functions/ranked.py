@@ -13,13 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import PredicateError
 
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector, constant, widen
 from ..ir import Expr, columns
 from ..types import Bool, String, is_exact
-from .function import AggregateFunction, Ints, PairFold, Term, order_key, place_of
+from .function import AggregateFunction, PairFold, Term, order_key, place_of
 from .sums import OfNumbers, is_numeric, quotients
 
 _HALF = Fraction(1, 2)

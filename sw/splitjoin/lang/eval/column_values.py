@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitjoin.base.arrays import Array, Ints, Mask
+
 from ..ir import Col
 from ..types import Decimal, plain
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 #: Numbers from here on do not fit int64.
 INT64 = 2**63
@@ -108,7 +106,7 @@ def widen(values: Array, largest: int) -> Array:
     return values
 
 
-def joined_halves(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> Array:
+def joined_halves(low: Ints, high: Ints) -> Array:
     """``low + high · 2^32``: int64 if all fit, else Python integers."""
     high = high + (low >> 32)
     low = low & 0xFFFF_FFFF

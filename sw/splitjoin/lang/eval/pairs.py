@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array, Mask, Rows
 from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
 from splitjoin.lang.ir import Expr, columns
 from splitjoin.lang.schema import SIDES, other_side
-
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
 
 
 def column_arrays(predicate: Expr, side: str, table: pa.Table) -> list[Array]:
@@ -35,7 +30,7 @@ class PairTest:
         self._columns = {side: [c for c in columns(predicate) if c.side == side] for side in SIDES}
 
     def true(self, side: str, probes: Sequence[Array], probe: Rows, stored: Sequence[Array], at: Rows,
-             condition: Expr | None = None) -> npt.NDArray[np.bool_]:
+             condition: Expr | None = None) -> Mask:
         """True for each pair (n,) of which the ``condition`` (the predicate by default) is true.
 
         ``probe``: positions in ``probes``, of stream ``side``; ``at``: in ``stored``, of the other one.
@@ -45,5 +40,5 @@ class PairTest:
             for n, c in enumerate(self._columns[of]):  # type: ignore[index]  # "r" or "s"
                 vectors[c] = Vector(arrays[2 * n][index], arrays[2 * n + 1][index])
         v = evaluate_columns(self._predicate if condition is None else condition, vectors, len(probe))
-        holds: npt.NDArray[np.bool_] = v.valid & v.values
+        holds: Mask = v.valid & v.values
         return holds

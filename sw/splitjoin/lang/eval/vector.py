@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from splitjoin.base.arrays import Array, Mask
 
 from .. import ir
 from ..calendar import finest, tick, unit_number, unit_start
@@ -23,9 +24,6 @@ from ..types import UNIT_NS, Binary, Bool, Duration, Float, Int, Timestamp, is_t
 from .column_values import INT64, Vector, column, joined_halves, magnitude, narrowed, typed, widen
 
 __all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "joined_halves", "magnitude", "widen"]
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 
 def evaluate(e: ir.Expr, table: pa.Table) -> Vector:

@@ -211,7 +211,8 @@ def narrow(conjuncts: Sequence[Expr]) -> list[Expr]:
 
 def _totals(cmp: Cmp) -> Iterator[Total]:
     """Totals that are at most 0 whenever ``cmp`` is true."""
-    if cmp.op == "<>" or not _is_whole(cmp.a) or any(isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
+    if cmp.op == "<>" or not (is_exact(cmp.a.type) or isinstance(cmp.a.type, (Date, Timestamp, Duration))) or any(
+            isinstance(c, Lit) for c in (*causes(cmp.a), *causes(cmp.b))):
         return  # a comparison with a NULL literal is never true
     total, op = Total.compared(cmp)
     for t in (total,) if op == "<=" else (total, total.times(-1)):
@@ -221,10 +222,6 @@ def _totals(cmp: Cmp) -> Iterator[Total]:
             yield from (t.without(*signs).plus(inner, sign * f) for sign in (1, -1))
         else:
             yield t
-
-
-def _is_whole(e: Expr) -> bool:
-    return is_exact(e.type) or isinstance(e.type, (Date, Timestamp, Duration))
 
 
 def _bound(total: Total, known: dict[Expr, Range]) -> None:

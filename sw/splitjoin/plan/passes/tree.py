@@ -45,8 +45,7 @@ class Split:
     mixed: Form
 
     def __str__(self) -> str:
-        lines = [f"{name}: {form_text(x)}" for name, terms in (("R alone", self.r), ("S alone", self.s))
-                 for x in terms]
+        lines = [f"{name}: {form_text(x)}" for name, terms in (("R alone", self.r), ("S alone", self.s)) for x in terms]
         return "\n".join([*lines, f"both: {form_text(self.mixed)}"])
 
 

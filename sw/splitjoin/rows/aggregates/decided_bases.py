@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import PAIR, Items
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import PAIR, Items, chosen_items, joined_items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
 from ..kinds import UnorderedKindOperator, operations, rows_of
 from ..operator import RowBatch
-from .decided_bases import DecidedBases, Ints
+from .decided_bases import DecidedBases
 from .fold import FoldedRows, Gather
 
 _NONE = np.empty(0, np.int64)

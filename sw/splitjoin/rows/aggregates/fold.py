@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array, Ints
 from splitjoin.base.errors import InputError
 from splitjoin.engines.device import ITEM, TableFolds
 from splitjoin.engines.range_terms import RangeTerms
@@ -28,8 +27,6 @@ from ..result_values import result_type, to_arrow
 from .decided_bases import DecidedBases
 from .user_fold import fold_user
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 #: The columns ``names`` of the rows of a stream with these ids.
 Gather = Callable[[Side, Sequence[str], Ints], Sequence[pa.Array | pa.ChunkedArray]]
 

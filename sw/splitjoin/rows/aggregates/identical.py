@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import PAIR
 from splitjoin.lang.types import plain
 
 from .decided_bases import DecidedBases
-
-Ints = npt.NDArray[np.int64]
 
 
 def identical_rows(table: pa.Table) -> Ints | None:

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.device import PAIR, Items
 from splitjoin.lang.query import Query
 
 from ..operator import RowBatch
 from .decided_bases import DecidedBases
 from .operator import PartnersOperator
-
-Ints = npt.NDArray[np.int64]
 
 
 class NearestOperator(PartnersOperator):
@@ -36,7 +35,7 @@ class NearestOperator(PartnersOperator):
         self._apart, self._turn = state["pairs_apart"].view(np.uint64), state["pairs_turn"]
         super().restore(state)
 
-    def _note(self, items: Items, at: Ints) -> tuple[npt.NDArray[np.bool_], None]:
+    def _note(self, items: Items, at: Ints) -> tuple[Mask, None]:
         """Note the pairs that an as-of join may choose, and keep the nearest ones of each tuple of R."""
         pair, kind = items["kind"] == PAIR, self._kind
         r, s = self._undecided["r"], self._undecided["s"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.lang.query import Query
 
@@ -16,9 +16,8 @@ from .decided_bases import DecidedBases
 from .fold import FoldedRows, Gather
 from .identical import merged_bases
 
-Ints = npt.NDArray[np.int64]
 #: For each tuple of R the first one that is identical; None where each is a base of its own.
-Groups = npt.NDArray[np.int64] | None
+Groups = Ints | None
 
 
 class PartnersOperator(KindOperator):

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array, Ints, Mask
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.engines.registry import host
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from splitjoin.circuit.folded_states import FoldedStates
     from splitjoin.circuit.folding import FoldChoice
 
-Ints = npt.NDArray[np.int64]
 #: The row ids of the first rows of both streams that are retained, and these rows in arrival order.
 Retained = Callable[[], tuple[tuple[int, int], Arrivals]]
 
@@ -57,7 +56,7 @@ class StateOperator(AggregateOperator):
         self._folding = folding
         self._retained, self._gather = retained, gather
         self._first = 0  # the base tuple of the first state
-        self._states: dict[str, npt.NDArray[Any]] = {}
+        self._states: dict[str, Array] = {}
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
              times: DeviceTimes | None = None, changes: Changes | None = None, *, stars: bool = True
@@ -141,7 +140,7 @@ class StateOperator(AggregateOperator):
             self._first, self._states = self._first + gone, {n: v[gone:] for n, v in self._states.items()}
         return RowBatch(*state_values(self._query, decided, self._folding, states, self._gather))
 
-    def _no_states(self, n: int) -> dict[str, npt.NDArray[Any]]:
+    def _no_states(self, n: int) -> dict[str, Array]:
         names = ["any", *(f"slot{part}_{slot}" for part, one in enumerate(self._folding.parts)
                           for slot in range(len(one.slots)))]
         names += [f"added{part}" for part in range(len(self._folding.parts))]
@@ -226,9 +225,6 @@ def _without(states: FoldedStates, n: int) -> FoldedStates:
     return replace(states, first=states.first + n, fields={name: values[n:] for name, values in states.fields.items()})
 
 
-Array = npt.NDArray[Any]
-
-
 def state_values(query: Query, decided: DecidedBases, folding: FoldChoice, states: Mapping[str, Array],
                  gather: Gather) -> tuple[Items, list[pa.ChunkedArray]]:
     """The rows of ``query`` and the values of its aggregates, of all base tuples that are ``decided``, as of a left
@@ -260,7 +256,7 @@ def _value(term: Term, n: int, pairs: PairTerms, decided: DecidedBases, folding:
     return _merged(term, slots[0], added, pairs.fold(term))
 
 
-def _merged(term: Term, state: Array, added: npt.NDArray[np.bool_], later: Vector) -> Vector:
+def _merged(term: Term, state: Array, added: Mask, later: Vector) -> Vector:
     """The values of ``term`` for base tuples with these states, valid where partners were ``added``, and these values
     of ``later`` partners.
     """

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Ints, Mask
 from splitjoin.base.errors import InputError
 from splitjoin.engines.compiled.compiler import has_numba
 from splitjoin.lang.aggregate_functions import FoldTerm
@@ -20,11 +19,9 @@ from splitjoin.lang.fold import Fold, Overflow
 from .decided_bases import DecidedBases
 from .user_values import Arguments, argument_arrays, argument_error, overflow_error, results
 
-Ints = npt.NDArray[np.int64]
-
 
 def fold_user(term: FoldTerm, args: Sequence[Vector], decided: DecidedBases,
-              begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> Vector:
+              begin: tuple[list[Array], Mask] | None = None) -> Vector:
     """The values of ``term`` for each base tuple, from its arguments' values for each pair. ``begin``: the states
     that the pairs are added to, slot by slot, and whether they have partners; by default, initial ones.
 
@@ -36,8 +33,8 @@ def fold_user(term: FoldTerm, args: Sequence[Vector], decided: DecidedBases,
 
 
 def user_states(term: FoldTerm, args: Sequence[Vector], decided: DecidedBases,
-                begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> tuple[
-                    list[npt.NDArray[Any]], Ints]:
+                begin: tuple[list[Array], Mask] | None = None) -> tuple[
+                    list[Array], Ints]:
     """The states of `fold_user`, slot by slot, and for each base tuple the number of partners that were added."""
     fold = term.fold
     pairs = len(decided.partners)
@@ -68,8 +65,8 @@ def _single(term: FoldTerm, number: int) -> FoldTerm:
                    fold=replace(term.fold, arguments=term.fold.arguments[number:number + 1]))
 
 
-def _states(fold: Fold, given: Arguments, lengths: Ints, begin: list[npt.NDArray[Any]] | None) -> tuple[
-        list[npt.NDArray[Any]], Ints, tuple[int, int, int] | None]:
+def _states(fold: Fold, given: Arguments, lengths: Ints, begin: list[Array] | None) -> tuple[
+        list[Array], Ints, tuple[int, int, int] | None]:
     """The final states, slot by slot, the numbers of partners that were added, and the first failure: the pair, the
     slot and its value.
     """
@@ -90,7 +87,7 @@ def _states(fold: Fold, given: Arguments, lengths: Ints, begin: list[npt.NDArray
 
 
 def _interpreted(fold: Fold, given: Arguments, lengths: Ints, counts: Ints,
-                 begin: list[npt.NDArray[Any]] | None) -> tuple[list[npt.NDArray[Any]], Ints,
+                 begin: list[Array] | None) -> tuple[list[Array], Ints,
                                                                 tuple[int, int, int] | None]:
     add, made, at, names = fold.add.evaluator(), list[list[int]](), 0, [a.name for a in fold.arguments]
     for base, length in enumerate(lengths.tolist()):
@@ -109,7 +106,7 @@ def _interpreted(fold: Fold, given: Arguments, lengths: Ints, counts: Ints,
     return _columns(fold, made), counts, None
 
 
-def _columns(fold: Fold, states: list[list[int]]) -> list[npt.NDArray[Any]]:
+def _columns(fold: Fold, states: list[list[int]]) -> list[Array]:
     return [np.array([state[n] for state in states], object if slot.width.range[1] >= 2**63 else np.int64)
             for n, slot in enumerate(fold.slots)]
 

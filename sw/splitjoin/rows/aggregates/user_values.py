@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Ints, Mask
 from splitjoin.base.errors import InputError
 from splitjoin.lang.aggregate_functions import FoldTerm
 from splitjoin.lang.eval.vector import Vector, evaluate_columns, widen
 from splitjoin.lang.fold import Width
 from splitjoin.lang.types import Float
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,16 @@ class Arguments:
     """
 
     values: tuple[Ints, ...]
-    valid: npt.NDArray[np.bool_]
+    valid: Mask
     wrong: int
 
 
-def argument_numbers(width: Width, arg: Vector) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def argument_numbers(width: Width, arg: Vector) -> tuple[Array, Mask]:
     """The whole numbers, without their point, of the values ``arg`` of an argument; True for those outside ``width``,
     and whatever it is for NULL.
     """
     low, high = width.range
-    values: npt.NDArray[Any] = arg.values
+    values: Array = arg.values
     if values.dtype.kind == "f":
         with np.errstate(all="ignore"):
             values = np.floor(np.ldexp(values.astype(np.float64), width.fraction))
@@ -90,8 +88,7 @@ def result_error(term: FoldTerm, number: int, base: int) -> InputError:
                       f"{fold.width.shown(number)}; declare the result of {fold.name} wider")
 
 
-def results(term: FoldTerm, states: Sequence[npt.NDArray[Any]], present: npt.NDArray[np.bool_],
-            bases: Ints) -> Vector:
+def results(term: FoldTerm, states: Sequence[Array], present: Mask, bases: Ints) -> Vector:
     """The results of ``states``, one array (n,) for each slot; NULL where not ``present``. Raises `InputError` for one
     that does not fit.
     """

@@ -66,6 +66,7 @@ class Different(NamedTuple):
     values: Any
     counts: Any
 
+
 _MANTISSA = np.int64((1 << 52) - 1)
 
 

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.compiled.jit import compiled
 from splitjoin.lang.query import Query
-
-Ints = npt.NDArray[np.int64]
 
 _UNLIMITED = 2**62
 

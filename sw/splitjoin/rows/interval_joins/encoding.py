@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array, Ints, Mask
 from splitjoin.engines.compiled.jit import compiled
 from splitjoin.engines.sorting import ordered_bits
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -22,9 +23,6 @@ from splitjoin.lang.types import Float, is_exact, is_text
 
 from ..aggregates.user_values import argument_numbers
 from .form import Feed, IntervalForm
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _MIN_TABLE = 1 << 10
 
@@ -136,7 +134,7 @@ def _key_codes(e: Expr, key: tuple[Expr, Expr], codes: _Codes, table: pa.Table) 
     return codes.of(v.values.astype(np.int64)), v.valid
 
 
-def _fed(feed: Feed, table: pa.Table) -> tuple[Ints, npt.NDArray[Any]]:
+def _fed(feed: Feed, table: pa.Table) -> tuple[Ints, Array]:
     """The numbers of ``feed`` of each tuple, and where they are valid: 2 for an argument outside of its width."""
     valid = np.ones(len(table), np.bool_)
     if feed.also is not None:

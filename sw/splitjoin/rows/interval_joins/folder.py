@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.compiled.helpers import Team
@@ -18,8 +18,6 @@ from .form import IntervalForm
 from .rows import StoredRows
 from .sliding import Bases
 from .state import FoldedBases, partners_of
-
-Ints = npt.NDArray[np.int64]
 
 #: Fewest tuples for which threads are woken.
 _MIN_PARALLEL = 1 << 13

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Array, Ints
 
 from .encoding import EncodedRows
-
-Ints = npt.NDArray[np.int64]
 
 _MIN_CAPACITY = 1 << 12
 
@@ -66,7 +63,7 @@ class StoredRows:
                 moved_ring(a, self.first, self.end, capacity) for a in (self.keys, self.times, self.values, self.valid))
 
 
-def moved_ring(array: npt.NDArray[Any], first: int, end: int, capacity: int) -> npt.NDArray[Any]:
+def moved_ring(array: Array, first: int, end: int, capacity: int) -> Array:
     """A ring of ``capacity`` places with the values of ``array`` from row id ``first`` to before ``end``."""
     moved = np.empty((*array.shape[:-1], capacity), array.dtype)
     old, new = array.shape[-1] - 1, capacity - 1

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, stars
@@ -22,8 +22,6 @@ from ..operator import RowBatch
 from .choice import IntervalChoice
 from .state import FoldedBases
 from .values import aggregate_values
-
-Ints = npt.NDArray[np.int64]
 
 
 class IntervalOperator(KindOperator):

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 
 from .form import IntervalForm
 from .rows import StoredRows
 from .state import FoldedBases, FoldState
-
-Ints = npt.NDArray[np.int64]
 
 #: Operations that are written down before they are carried out.
 _BLOCK = 1 << 16

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 import numpy as np
-import numpy.typing as npt
+
+from splitjoin.base.arrays import Ints, Mask
 
 from .accumulate import (
     COUNT,
@@ -24,8 +25,6 @@ from .accumulate import (
 from .form import IntervalForm, UserPrimitive
 from .rows import StoredRows, moved_ring
 from .user_source import user_kernel
-
-Ints = npt.NDArray[np.int64]
 
 _KINDS = {"count": COUNT, "int sum": INT_SUM, "float sum": FLOAT_SUM, "least": LEAST, "greatest": GREATEST,
           "distinct": DISTINCT}
@@ -64,7 +63,7 @@ class FoldedBases:
             flags |= user[1] > 0
         return np.flatnonzero(flags)
 
-    def chosen(self, kept: npt.NDArray[np.bool_]) -> FoldedBases:
+    def chosen(self, kept: Mask) -> FoldedBases:
         """Those of the base tuples for which ``kept`` is true."""
         at = np.cumsum(kept) - 1
         return FoldedBases(self.counts[kept], self.ends[:, kept], self.values[:, :, kept],

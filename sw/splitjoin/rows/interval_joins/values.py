@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import ITEM
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate_columns, joined_halves
@@ -19,8 +19,6 @@ from ..aggregates.user_fold import user_states
 from ..aggregates.user_values import results
 from .form import IntervalForm
 from .state import FoldedBases
-
-Ints = npt.NDArray[np.int64]
 
 
 def aggregate_values(form: IntervalForm, found: FoldedBases, bases: Ints, gather: Gather) -> list[pa.ChunkedArray]:

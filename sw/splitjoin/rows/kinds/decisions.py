@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, stars
 from splitjoin.engines.merging import places_among
@@ -21,7 +22,7 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-from .undecided import NEVER, Ints, later
+from .undecided import NEVER, later
 
 #: For each row the position of the arrival that brings it, or before whose results it comes, and its stream.
 Places = tuple[Ints, npt.NDArray[np.uint8]]

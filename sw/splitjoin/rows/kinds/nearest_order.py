@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.sorting import stable_order
 from splitjoin.engines.whole_times import decided_by_times
@@ -11,7 +12,7 @@ from splitjoin.lang.query import Query
 
 from .decisions import nearest_until
 from .own_side import OwnSide
-from .undecided import NEVER, NONE, Ints, later
+from .undecided import NEVER, NONE, later
 
 #: Rows whose times are looked at together, so that they stay in a cache.
 _SLICE = 1 << 16

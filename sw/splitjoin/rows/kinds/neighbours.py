@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Items, TableNeighbours
 from splitjoin.engines.sorting import float_of_bits
@@ -18,7 +19,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
 from .decisions import OrderedRows
-from .undecided import NONE, Ints
+from .undecided import NONE
 
 
 def neighbour_rows(query: Query, incoming: Arrivals, found: TableNeighbours) -> OrderedRows:

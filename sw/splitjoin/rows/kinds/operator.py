@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items, stars
@@ -18,7 +19,7 @@ from ..numbered import RowIds
 from ..operator import RowBatch, RowOperator
 from .decisions import Decisions, choice_limits, deciding_arrivals, ordered, places_before
 from .own_side import OwnSide
-from .undecided import MOST_ROWS, NEVER, NONE, Ints, Undecided
+from .undecided import MOST_ROWS, NEVER, NONE, Undecided
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.lang.windows import Extent
-
-Ints = npt.NDArray[np.int64]
 
 #: A partner that does not exist, and an arrival that has not come.
 NONE, NEVER = -1, 2**63 - 1

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items
 from splitjoin.lang.query import Query
@@ -20,7 +21,7 @@ from splitjoin.lang.schema import SIDES, Side, other_side
 from ..operator import RowBatch, RowOperator
 from .decisions import nearest_until
 from .own_side import OwnSide
-from .undecided import NEVER, NONE, Ints, later
+from .undecided import NEVER, NONE, later
 
 _MAX = 2**63 - 1
 #: What is noted of every waiting tuple.

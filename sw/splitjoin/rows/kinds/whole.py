@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import TablePairs
 from splitjoin.engines.slices import Slices
@@ -17,7 +18,7 @@ from splitjoin.lang.schema import SIDES, Side
 from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered
 from .nearest_order import order_by_times
 from .own_side import OwnSide
-from .undecided import NEVER, NONE, Ints, later
+from .undecided import NEVER, NONE, later
 
 #: What divides the work on rows after their join, when its threads are gone.
 _ALONE = Slices()

@@ -276,7 +276,8 @@ class EpochWriter:
         or, if the error came too late for that, counted as written once the next call has made sure. `epochs` and
         `delivered` count what outlasts a power cut.
         """
-        self._check_open()
+        if self._closed:
+            raise InputError("the writer of epochs is closed; call write_to of a new session to go on")
         before = self.epochs
         try:
             self._folder.settle()
@@ -338,10 +339,6 @@ class EpochWriter:
     def _new_epoch(self, pushed: Mapping[str, Sequence[int]]) -> None:
         """Begin an epoch behind the state to which so many tuples were delivered."""
         self._began, self._began_at, self._pushed = self._of.clock(), self._of.reached(), pushed
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InputError("the writer of epochs is closed; call write_to of a new session to go on")
 
 
 class EpochsOfResults(ABC):

@@ -83,7 +83,8 @@ class ScaleGate(SourceGate):
         with self._lock:
             queue = self._open_queue(side, index)
             ts = event_ticks(self._time, side, table)
-            in_order = self._is_next(side, index, queue, ts)
+            # Most often the tuples are in order and none is late, which is found without a limit for each.
+            in_order = bool(len(ts)) and self.rule.by_own_mark(side) and queue.is_next(ts, self._floor(side, index))
             late = None if in_order else self._late_ones(side, index, queue, ts, table)
             queue.speak(self._clock())
             if late is not None and late.any():
@@ -197,12 +198,6 @@ class ScaleGate(SourceGate):
             return None
         ts, rank = self._frontier
         return ts + ((SIDES.index(side), index) < rank)
-
-    def _is_next(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64]) -> bool:
-        """True if the next tuples of a source are in order, and none is late, as most often; found without a limit for
-        each.
-        """
-        return bool(len(ts)) and self.rule.by_own_mark(side) and queue.is_next(ts, self._floor(side, index))
 
     def _late_ones(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64],
                    table: pa.Table) -> npt.NDArray[np.bool_]:
@@ -371,4 +366,3 @@ class UnorderedGate(ScaleGate):
 
 def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
-

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ticks
 from splitjoin.base.errors import InputError, WindowError
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeColumns
@@ -16,7 +16,6 @@ from splitjoin.lang.time_columns import TimeColumns
 from .source import SourceQueue
 from .times import by_side, parse_idle, parse_lateness
 
-Ticks = npt.NDArray[np.int64]
 #: The rules by which a tuple is late; `LatenessRule` says what each means.
 Watermark = Literal["source", "min", "max", "spark"]
 Queues = Mapping[Side, Sequence[SourceQueue]]

@@ -205,7 +205,7 @@ class ReadySequence:
             if reader not in self._readers:
                 return self.nothing
             found = [arrivals for start, arrivals in self._slices if start >= reader.position]
-            reader.position, reader.frontier, reader.is_done = self.end, self.frontier, self.done
+            reader.position, reader.frontier, reader.done = self.end, self.frontier, self.done
             self._free()
             return Arrivals.joined(found) if found else self.nothing
 
@@ -242,11 +242,12 @@ class GateReader(ReadyGate):
         position: The number of ready tuples before the first that it has not read.
         frontier: The event time in ticks below which no tuple can arrive any more, as of its last `ready`; None at
             first, and without times.
-        is_done: True if both streams were finished then, or if the reader is.
+        done: True if both streams were finished then, or if the reader is.
         paused: True if `ready` is to read nothing.
     """
 
     rule = "(shared)"
+    done = False
 
     def __init__(self, sequence: ReadySequence, position: int, columns: Columns | None,
                  schemas: Mapping[Side, pa.Schema] | None):
@@ -254,11 +255,7 @@ class GateReader(ReadyGate):
         self._failed: Arrivals | None = None  # what was read, and has no columns
         self.position = position
         self.frontier: int | None = None
-        self.is_done = self.paused = self._last = False
-
-    @property
-    def done(self) -> bool:
-        return self.is_done
+        self.done = self.paused = self._last = False
 
     @property
     def passed(self) -> dict[Side, int | None]:
@@ -303,7 +300,7 @@ class GateReader(ReadyGate):
 
     def close(self) -> None:
         """Give up the reader's place, so that no tuple is kept for it."""
-        self.is_done = True
+        self.done = True
         self._sequence.remove(self)
 
     def next_idle(self) -> float | None:

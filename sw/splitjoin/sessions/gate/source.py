@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Mask, Ticks
 from splitjoin.base.closing import Closing
 from splitjoin.base.errors import InputError
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Side
-
-Ticks = npt.NDArray[np.int64]
 
 #: Runs of up to this many tuples together are merged: there are fewer runs, and each tuple is copied only a few times.
 _SMALL_RUN = 1 << 14
@@ -42,7 +40,7 @@ class SourceOwner(Protocol):
 
 
 #: Chooses the tuples that are dropped under load, bool (n,), of so many, while so many of the stream wait.
-Shed = Callable[[int, int], npt.NDArray[np.bool_]]
+Shed = Callable[[int, int], Mask]
 
 
 class Source(Closing):
@@ -157,13 +155,13 @@ class SourceQueue:
         found: Ticks = (less + np.uint64(2**63)).astype(np.int64)
         return found
 
-    def promised_away(self, ts: Ticks) -> npt.NDArray[np.bool_]:
+    def promised_away(self, ts: Ticks) -> Mask:
         """True for each of the next tuples that is below the source's promise, bool (n,)."""
         if self.promise is None:
             return np.zeros(len(ts), np.bool_)
         if self.promise > _MAX:
             return np.ones(len(ts), np.bool_)
-        away: npt.NDArray[np.bool_] = ts < max(self.promise, _MIN)
+        away: Mask = ts < max(self.promise, _MIN)
         return away
 
     def reach(self, ts: Ticks) -> None:

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.base.errors import DeviceError, SplitJoinError, UnsupportedError
 from splitjoin.engines.device import STAR, Device, Fault, Items, check_masked, checked_precision
 from splitjoin.lang.eval.vector import evaluate_columns
@@ -29,7 +29,6 @@ from ..schemas import SessionSchemas
 from ..snapshot import DeviceProgress, Snapshot, identity
 from .scan import FoundPairs, SharedScan
 
-Mask = npt.NDArray[np.bool_]
 RowIds = tuple[int, int]
 #: The age in ticks that no tuple exceeds.
 _ANY_AGE = 2**64 - 1
@@ -128,12 +127,12 @@ class PairTest:
                 keep &= seen
         return keep
 
-    def state(self) -> npt.NDArray[np.int64]:
+    def state(self) -> Ints:
         """The windows, (n, 6), from which `restore` continues."""
         rows = [[*since.place, *since.first, *since.lengths] for since in self.windows]
         return np.array(rows, np.uint64).view(np.int64)
 
-    def restore(self, state: npt.NDArray[np.int64]) -> None:
+    def restore(self, state: Ints) -> None:
         """Take over the windows of another test. Raises `ValueError` for what is none."""
         rows = state.view(np.uint64).reshape(-1, 6).tolist()
         self.windows = [WindowSince((row[0], row[1]), (row[2], row[3]), (row[4], row[5])) for row in rows]

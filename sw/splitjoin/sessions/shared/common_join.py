@@ -136,8 +136,7 @@ class CommonJoin(Closing):
                 scan.pipeline.restart(self._device)
                 scan.collect()
 
-    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None,
-             **options: object) -> None:
+    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None, **options: object) -> None:
         """Go on on ``device`` without a pause for a replay; see `StreamJoin.move`. Without queries, the next one opens
         it there.
         """

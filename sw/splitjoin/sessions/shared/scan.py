@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.eval.vector import Vector, column
@@ -24,7 +25,6 @@ from ..pipeline import Pipeline
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
 
-Ints = npt.NDArray[np.int64]
 #: Seconds after which a query that waits looks again, as another one may have read what it waits for.
 _PATIENCE = 0.02
 
@@ -39,7 +39,7 @@ class FoundPairs:
 
     def __init__(self, items: Items, batch: pa.RecordBatch, places: Mapping[tuple[Side, str], int]):
         self.items, self._batch, self._places = items, batch, places
-        self.is_pair: npt.NDArray[np.bool_] = items["kind"] == PAIR
+        self.is_pair: Mask = items["kind"] == PAIR
         self.pairs: Items = items[self.is_pair]
         self._vectors: dict[tuple[Side, str], Vector] = {}
         self._ages: Ints | None = None

@@ -182,8 +182,7 @@ class SharedStreams(FeedingSession, Closing):
             return _change(queries, lambda query: query.check(lambda of_query: of_query.window(window)),
                            lambda query: query.window(window))
 
-    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None,
-             **options: object) -> None:
+    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None, **options: object) -> None:
         """Move all queries, and the common joins that have queries, to ``device``; see `SharedQuery.move`."""
         given = merged_options(device_options, options, device, self.move)
         with self._standing() as (queries, joins):
@@ -416,12 +415,9 @@ class SharedStreams(FeedingSession, Closing):
     @contextmanager
     def _usable(self) -> Iterator[None]:
         with self._lock:
-            self._check_usable()
+            if self._closed:
+                raise DeviceError("the shared streams are closed")
             yield
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise DeviceError("the shared streams are closed")
 
 
 def _change(chosen: Mapping[str, Changed], check: Callable[[Changed], None],

@@ -48,9 +48,14 @@ def by_kernel(fold: Any, rows: list[list[int]]) -> list[int] | tuple[int, int]:
     columns = [np.array([row[n] for row in rows], np.int64) for n in range(len(fold.arguments))]
     states = [np.full(1, slot.init, np.int64) for slot in fold.slots]
     with np.errstate(all="raise"):
-        pair, slot, value = module.fold.py_func(np.array([len(rows)]), np.ones(len(rows), np.bool_),
-                                                np.zeros(1, np.int64), *columns, *states)
-    return (int(slot), int(value)) if pair >= 0 else [int(s[0]) for s in states]
+        pair = module.fold.py_func(np.array([len(rows)]), np.ones(len(rows), np.bool_), np.zeros(1, np.int64), *columns,
+                                   *states)
+    state = [int(s[0]) for s in states]
+    if pair < 0:
+        return state
+    with pytest.raises(Overflow) as raised:
+        fold.checked(state)
+    return raised.value.slot, raised.value.value
 
 
 def result(fold: Any, state: list[int]) -> Any:

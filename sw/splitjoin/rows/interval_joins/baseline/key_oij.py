@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 
@@ -15,8 +15,6 @@ from ..form import IntervalForm
 from ..rows import StoredRows
 from ..sliding import Bases
 from ..state import FoldedBases, FoldState
-
-Ints = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 16
 _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)

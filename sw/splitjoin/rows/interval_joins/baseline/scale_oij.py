@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array, Ints
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 
@@ -23,17 +23,15 @@ from ..state import FoldedBases, FoldState
 from .schedule import PARTITIONS, Schedule
 from .time_travel import LEVELS, TimeTravelIndex
 
-Ints = npt.NDArray[np.int64]
-
 _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 
 class _Folded(NamedTuple):
     """Of each worker and key: the times of the interval that is folded, and whether there is one."""
 
-    first: npt.NDArray[Any]
-    last: npt.NDArray[Any]
-    has: npt.NDArray[Any]
+    first: Array
+    last: Array
+    has: Array
 
 
 class ScaleOijEngine:
@@ -64,14 +62,9 @@ class ScaleOijEngine:
         self._folded = _Folded(*(np.zeros((workers, 64), kind) for kind in (np.int64, np.int64, np.bool_)))
         self._blocks = [(np.empty(self.block, np.int64), np.empty(self.block, np.int64)) for _ in range(workers)]
         self._visited = np.zeros(workers, np.int64)
-        self._stored = self._kept = self._bases = self._noted = 0
+        self._stored = self.needed = self._bases = self._noted = 0
         self._gone = int(_MIN)  # times before it were evicted
         self.work = np.zeros(workers, np.int64)
-
-    @property
-    def needed(self) -> int:
-        """The first row id of S that an index still has."""
-        return self._kept
 
     def counters(self) -> dict[str, int]:
         """``candidates``: the tuples that were read from indexes; ``replications`` of partitions to other workers."""
@@ -82,10 +75,15 @@ class ScaleOijEngine:
         out = FoldedBases.empty(len(bases.keys), self._form)
         workers = range(len(self._states))
         first, self._stored = max(self._stored, rows.first), rows.end
-        self._kept = max(self._kept, rows.first)
+        self.needed = max(self.needed, rows.first)
         at = np.arange(first, rows.end) & rows.mask
         keys = rows.keys[at]
-        self._schedule(keys)
+        if len(self._states) > 1:
+            self.schedule.note(keys)
+            self._noted += len(keys)
+            if self._noted >= self._period:
+                self._noted = 0
+                self.schedule.update()
         writers = self._divided(keys, first, np.int32(-1))
         readers = self._divided(bases.keys, self._bases, np.int32(0))
         self._bases += len(bases.keys)
@@ -107,16 +105,8 @@ class ScaleOijEngine:
             team.map(lambda worker: [step(worker) for step in steps], workers)
         if gone is not None:
             self._gone = gone
-            self._kept = _first_kept(rows.times, rows.mask, self._kept, rows.end, gone)
+            self.needed = _first_kept(rows.times, rows.mask, self.needed, rows.end, gone)
         return out
-
-    def _schedule(self, keys: Ints) -> None:
-        if len(self._states) > 1:
-            self.schedule.note(keys)
-            self._noted += len(keys)
-            if self._noted >= self._period:
-                self._noted = 0
-                self.schedule.update()
 
     def _divided(self, keys: Ints, first: int, keyless: np.int32) -> list[Ints]:
         """The tuples of each worker, by arrival: a random member of its key's team gets a tuple, the same in every run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from splitjoin.base.arrays import Ints
 
 #: Ranges of keys: a key belongs to its code modulo this number.
 PARTITIONS = 256

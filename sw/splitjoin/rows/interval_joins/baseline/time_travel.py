@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.compiled.jit import compiled
 
 from ..rows import StoredRows
-
-Ints = npt.NDArray[np.int64]
 
 #: Levels of a skip list; a node is on the next one with a probability of 1/4.
 LEVELS = 8
@@ -62,7 +60,7 @@ class TimeTravelIndex:
         """Insert the ``rows`` ``first + mine`` into the lists of ``worker``; ``mine`` rises."""
         _insert(rows.keys, rows.times, rows.mask, first, mine, self._of(worker))
 
-    def evict(self, worker: int, horizon: int, member: npt.NDArray[np.bool_]) -> None:
+    def evict(self, worker: int, horizon: int, member: Mask) -> None:
         """Remove the nodes of ``worker`` with times before ``horizon``. ``member``: True for the ranges of keys, codes
         modulo its length, of which it has some.
         """
