@@ -100,11 +100,9 @@ class OverlappedSession(NumberedSession):
         return _NO_ITEMS
 
     def counters(self) -> dict[str, int]:
-        """Those of the new session."""
         return self._new.counters()
 
     def plan(self) -> str:
-        """That of the new session."""
         return self._new.plan()
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, DeviceError
-from splitjoin.engines.device import Fault
+from splitjoin.engines.device import Device, Fault
 from splitjoin.lang.schema import Side
 
 from .gate import Source
@@ -92,8 +92,6 @@ class AsyncStreamJoin:
     mask = _awaited(StreamJoin.mask)
     precision = _awaited(StreamJoin.precision)
     window = _awaited(StreamJoin.window)
-    move = _awaited(StreamJoin.move)
-    restart = _awaited(StreamJoin.restart)
     snapshot = _awaited(StreamJoin.snapshot)
     restore = _awaited(StreamJoin.restore)
 
@@ -115,6 +113,14 @@ class AsyncStreamJoin:
     def faults(self) -> tuple[Fault, ...]:
         """The cores that the device has left out (see `StreamJoin.faults`)."""
         return self._session.faults
+
+    async def move(self, device: str | Device, **options: Any) -> None:
+        """Go on on another device without a replay (see `StreamJoin.move`)."""
+        await self._change(lambda: self._session.move(device, **options))
+
+    async def restart(self, device: str | Device | None = None, **options: Any) -> None:
+        """Continue in a fresh device session (see `StreamJoin.restart`)."""
+        await self._change(lambda: self._session.restart(device, **options))
 
     async def close(self) -> None:
         """Release the device (see `StreamJoin.close`). Waiting pushes raise."""

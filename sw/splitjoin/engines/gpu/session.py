@@ -46,7 +46,6 @@ class GpuSearch(PlanSearch):
         return self.gpu_finder.candidates
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the CPU's nanoseconds."""
         return arrivals * _ARRIVAL_NS
 
     def finder(self, batch: Batch) -> GpuFinder:
@@ -65,7 +64,6 @@ class GpuSession(CpuSession):
         return {**super().counters(), "bytes_sent": self._finder.sent, "bytes_received": self._finder.received}
 
     def close(self) -> None:
-        """Release what the session holds, the GPU's memory included."""
         super().close()
         self._finder.close()
 
@@ -177,7 +175,6 @@ class GpuExpressionFinder(ExpressionFinder):
         self.code: Code | None = None
 
     def keep(self, batch: Batch) -> None:
-        """Store the tuples of the batch here and on the GPU."""
         super().keep(batch)
         self.loops.keep(batch)
 

@@ -93,7 +93,6 @@ class StarDevice(Device):
         self._stars = stars
 
     def open(self, query: Query) -> Session:
-        """Start a session."""
         return _StarSession(self._stars)
 
 

@@ -415,9 +415,12 @@ class SharedStreams(FeedingSession, Closing):
     @contextmanager
     def _usable(self) -> Iterator[None]:
         with self._lock:
-            if self._closed:
-                raise DeviceError("the shared streams are closed")
+            self._check_usable()
             yield
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise DeviceError("the shared streams are closed")
 
 
 def _change(chosen: Mapping[str, Changed], check: Callable[[Changed], None],
