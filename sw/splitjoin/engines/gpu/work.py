@@ -61,7 +61,6 @@ class ProbeWork:
     Attributes:
         ring: The stored tuples.
         received: Bytes that were copied from the GPU.
-        dense: Batches whose matches were counted before they were written.
     """
 
     def __init__(self, side: str, layout: Layout, gpu: Gpu, shape: KernelShape, sizes: GpuTuning):
@@ -79,7 +78,7 @@ class ProbeWork:
         self._room = sizes.room
         self._expected = 0  # matches, as many as the last batch had, and some more
         self._begun: _Begun | None = None
-        self.received = self.dense = 0
+        self.received = 0
 
     @property
     def sent(self) -> int:
@@ -206,7 +205,6 @@ class ProbeWork:
     def _counted(self, batch: Batch, launch: _Launch, at: tuple[int, int]) -> Found:
         """As `found`, of a dense result: its matches are counted, and then written where they belong."""
         shape, slices = self._shape, launch.slices
-        self.dense += 1
         parts = self._place("counts", launch.n * slices, np.uint32)
         self.start("count", launch, at, parts, slices)
         host = np.empty(launch.n * slices, np.uint32)

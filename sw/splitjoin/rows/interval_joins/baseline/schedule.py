@@ -27,7 +27,7 @@ class Schedule:
     """
 
     def __init__(self, workers: int, delta: float = 0.01, decay: float = 0.5):
-        self._workers, self._delta, self._decay = workers, delta, decay
+        self._delta, self._decay = delta, decay
         self.teams = np.zeros((PARTITIONS, workers), np.int64)
         self.teams[:, 0] = np.arange(PARTITIONS) % workers
         self.sizes = np.ones(PARTITIONS, np.int64)
