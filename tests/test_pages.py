@@ -7,8 +7,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from .wheel.pages import blocks
 
 ROOT = Path(__file__).parents[1]
@@ -24,18 +22,22 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def broken(page: Path) -> list[str]:
+    """The links of a page that lead nowhere."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    broken = []
+    found = []
     for target in re.findall(r"\]\(([^()\s]+)\)", text):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
         there = (page.parent / path).resolve() if path else page
         if not there.exists() or (anchor and anchor not in anchors(there)):
-            broken.append(target)
-    assert broken == []
+            found.append(f"{page}: {target}")
+    return found
+
+
+def test_links_lead_somewhere() -> None:
+    assert [link for page in PAGES for link in broken(page)] == []
 
 
 def test_the_glossary_is_in_alphabetical_order() -> None:
@@ -97,19 +99,17 @@ def unknown(dotted: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_lines_of_code_fit_a_narrow_window(page: Path) -> None:
+def test_lines_of_code_fit_a_narrow_window() -> None:
     """Of 1,280 pixels: the site would cut off what is longer. Text that a program prints is as wide as it prints it."""
-    wide = [f"{block.place}: {line}" for block in blocks(str(page.relative_to(ROOT)))
+    wide = [f"{block.place}: {line}" for page in PAGES for block in blocks(str(page.relative_to(ROOT)))
             if block.language in ("python", "sh", "sql") for line in block.code.splitlines() if len(line) > 84]
     assert wide == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_name_files_that_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    named = re.findall(r"`((?:sw|hw|sim|boards|tests|bench|docs)/[\w/.-]*[\w/])`", text)
-    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+def test_pages_name_files_that_exist() -> None:
+    named = [(str(page), path) for page in PAGES for path in re.findall(
+        r"`((?:sw|hw|sim|boards|tests|bench|docs)/[\w/.-]*[\w/])`", page.read_text(encoding="utf-8"))]
+    assert [(page, path) for page, path in named if "NAME" not in path and not (ROOT / path).exists()] == []
 
 
 def test_references_to_the_project_s_names_resolve() -> None:

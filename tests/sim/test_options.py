@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -16,32 +17,32 @@ from splitjoin_sim import PysimDevice, SimDevice
 
 from ..support.scenarios import SCENARIOS
 
-DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
+#: Wrong values of options, and what is said of them.
+WRONG: list[tuple[str, list[Any], type[Exception], str]] = [
+    *((name, values, UnsupportedError, f"^{name} must be .*, not {{}}$") for name, values in {
+        "cores": ["4", None, 2.5, True, 0], "capacity": ["64", 64.0, 48], "fanin": [2.0], "fanout": [17],
+        "lanes": [3, 1.0], "probes": [0, 17, True], "queue": [48, 8, False], "root_width": [3, True],
+        "core": ["tree", None, 1]}.items()),
+    *((name, ["x", None, 1.0, -1, math.nan, math.inf, True], DeviceError,
+       f"{name} must be a share of cycles, from 0 to less than 1, not {{}}") for name in ("stall_in", "stall_out")),
+    ("seed", ["x", None, 1.5], DeviceError, "seed must be a whole number, not {}"),
+    ("patience", ["x", 0, 2.0], DeviceError, "patience must be a number of cycles from 1, or None, not {}")]
 
 
-@DEVICES
-@pytest.mark.parametrize("options", [
-    {"cores": "4"}, {"cores": None}, {"cores": 2.5}, {"cores": True}, {"cores": 0}, {"capacity": "64"},
-    {"capacity": 64.0}, {"capacity": 48}, {"fanin": 2.0}, {"fanout": 17}, {"lanes": 3}, {"lanes": 1.0}, {"probes": 0},
-    {"probes": 17}, {"probes": True}, {"queue": 48}, {"queue": 8}, {"queue": False},
-    {"root_width": 3}, {"root_width": True}, {"core": "tree"}, {"core": None}, {"core": 1}], ids=str)
-def test_device_wrong_parameters(device: Any, options: dict[str, Any]) -> None:
-    (name, value), = options.items()
-    with pytest.raises(UnsupportedError, match=f"^{name} must be .*, not {value!r}$"):
-        device(**options)
+@pytest.mark.parametrize(("name", "values", "error", "said"), WRONG)
+def test_wrong_options_of_devices(name: str, values: list[Any], error: type[Exception], said: str) -> None:
+    for value, device in product(values, (PysimDevice, SimDevice)):
+        with pytest.raises(error, match=said.format(re.escape(repr(value)))):
+            device(**{name: value})
 
 
-@DEVICES
-def test_lanes_need_two_rows_each(device: Any) -> None:
-    with pytest.raises(UnsupportedError, match=r"^capacity with 4 lanes must be 8 or more, not 4$"):
-        device(lanes=4, capacity=4)
-
-
-@DEVICES
-@pytest.mark.parametrize(("core", "name", "value"), [("hash", "lanes", 2), ("bucket", "probes", 8)])
-def test_an_index_has_one_lane_and_one_probe(device: Any, core: str, name: str, value: int) -> None:
-    with pytest.raises(UnsupportedError, match=rf"^{name} of core {core} must be 1, as .*, not {value}$"):
-        device(core=core, **{name: value})
+@pytest.mark.parametrize(("options", "said"), [
+    ({"lanes": 4, "capacity": 4}, r"^capacity with 4 lanes must be 8 or more, not 4$"),
+    ({"core": "hash", "lanes": 2}, r"^lanes of core hash must be 1, as .*, not 2$"),
+    ({"core": "bucket", "probes": 8}, r"^probes of core bucket must be 1, as .*, not 8$")])
+def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UnsupportedError, match=said):
+        SimDevice(**options)
 
 
 @pytest.mark.parametrize(("core", "index", "must"), [
@@ -53,28 +54,6 @@ def test_an_index_has_one_lane_and_one_probe(device: Any, core: str, name: str, 
 def test_an_index_goes_by_tests(core: str, index: tuple[int, ...], must: str) -> None:
     with pytest.raises(UnsupportedError, match=f"^{re.escape(must)}$"):
         Configuration(keys_r=(8,), keys_s=(8, 8), tests=((0, 0), (0, 1)), tree=("and", 0, 1), core=core, index=index)
-
-
-@DEVICES
-@pytest.mark.parametrize("name", ["stall_in", "stall_out"])
-@pytest.mark.parametrize("value", ["x", None, 1.0, -1, math.nan, math.inf, True])
-def test_device_wrong_stalls(device: Any, name: str, value: Any) -> None:
-    with pytest.raises(DeviceError, match=f"{name} must be a share of cycles, from 0 to less than 1, not {value!r}"):
-        device(**{name: value})
-
-
-@DEVICES
-@pytest.mark.parametrize("value", ["x", None, 1.5])
-def test_device_wrong_seed(device: Any, value: Any) -> None:
-    with pytest.raises(DeviceError, match=f"seed must be a whole number, not {value!r}"):
-        device(seed=value)
-
-
-@DEVICES
-@pytest.mark.parametrize("value", ["x", 0, 2.0])
-def test_device_wrong_patience(device: Any, value: Any) -> None:
-    with pytest.raises(DeviceError, match=f"patience must be a number of cycles from 1, or None, not {value!r}"):
-        device(patience=value)
 
 
 def test_configuration_takes_ints_only() -> None:
