@@ -140,6 +140,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture
+def own_garbage() -> None:
+    """To collect garbage in the test is to look at its own objects: at all that a worker has, it takes seconds."""
+    gc.freeze()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Extension modules report what is left of them at the end as leaks."""
     gc.unfreeze()

@@ -53,6 +53,7 @@ def test_schedules_that_failed_once(name: str, seed: int) -> None:
     assert not list(run(name, [seed]))
 
 
+@pytest.mark.usefixtures("own_garbage")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a schedule that fails leaves its files as they are
 @pytest.mark.parametrize(("name", "part", "function", "old", "new", "seeds"), [
     # Locks that are not taken.

@@ -34,6 +34,7 @@ def test_what_was_loaded_is_exempted_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert done == 2 * ["collect", "freeze"]
 
 
+@pytest.mark.usefixtures("own_garbage")
 def test_joins_of_plain_sql_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))

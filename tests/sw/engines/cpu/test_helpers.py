@@ -117,6 +117,7 @@ def test_after_an_error_nothing_begins() -> None:
     team.close()
 
 
+@pytest.mark.usefixtures("own_garbage")
 def test_threads_end_with_their_team() -> None:
     before = threading.active_count()
     kept, dropped, unused = Team(3), Team(3), Team(3)

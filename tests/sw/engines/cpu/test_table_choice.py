@@ -303,6 +303,7 @@ def test_the_least_key_of_s_is_a_key_unless_it_is_null(on: str, nulls: list[None
         assert found.equals(wanted), how
 
 
+@pytest.mark.usefixtures("own_garbage")
 @pytest.mark.parametrize("call", [{"on": "abs(r.st - s.st) <= 9"}, {"on": "abs(r.st - s.st) <= 9", "order": "left"},
                                   {"on": "r.c = s.c", "how": "semi"}])
 def test_threads_end_with_the_join(call: dict[str, Any]) -> None:

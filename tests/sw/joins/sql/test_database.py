@@ -50,7 +50,7 @@ def test_its_memory_is_what_joins_may_take_and_its_folder_goes_with_it(monkeypat
     assert not folder.exists()
 
 
-@pytest.mark.usefixtures("no_idle")
+@pytest.mark.usefixtures("no_idle", "own_garbage")
 def test_a_database_is_kept_without_what_a_statement_left_in_it() -> None:
     rows = pa.table({"x": [1]})
     with connection() as db:
