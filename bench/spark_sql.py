@@ -10,7 +10,9 @@ import os
 import re
 import statistics
 import tempfile
+from collections import defaultdict
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import psutil
@@ -22,8 +24,8 @@ from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session
 
 CORES = 2
-#: Each runs so often with and without the extension, in turns, as the JVM gets faster; the least counts. Those that
-#: stay with Spark run more often, so many times for one figure: they are short, and the clock of CPU time is coarse.
+#: So often all run, with the extension and without; the least counts. Those that stay with Spark run more often in each
+#: turn, so many times for one figure: they are short, and the clock of CPU time is coarse.
 TURNS, MORE, TIMES = 3, 10, 5
 #: So often the first join runs before all others: a session that has only begun compiles most of Spark's own code.
 WARMING = 60
@@ -141,42 +143,44 @@ def main() -> None:
         if not options.first:
             for _ in range(1 if options.quick else WARMING):
                 ran(spark, cpu, QUERIES[0][1], True)  # starts workers, too
-        for query, text, expected in QUERIES:
-            if options.queries and query not in options.queries:
-                continue
-            answers = set()
-            for adaptive in (True, False) if options.both else (True,):
+        chosen = [query for query in QUERIES if not options.queries or query[0] in options.queries]
+        modes = (True, False) if options.both else (True,)
+        seconds = defaultdict[tuple[str, bool, bool], list[float]](list)
+        answers = defaultdict[str, set[str]](set)
+        # All in each turn, as the JVM gets faster; in one before the first, it compiles each plan once.
+        for turn in range(-(turns > 1), turns):
+            for (query, text, expected), adaptive in product(chosen, modes):
                 spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
-                seconds: dict[bool, list[float]] = {True: [], False: []}
-                often, times = (turns, 1) if expected or turns == 1 else (turns * MORE, TIMES)
+                pairs, times = (1, 1) if expected or turns == 1 or turn < 0 else (MORE, TIMES)
                 if options.first:
                     end_workers(cpu)
-                if turns > 1:
-                    for enabled in (True, False):
-                        ran(spark, cpu, text, enabled)  # the JVM compiles the plan once
-                if not expected and executed(spark, text, True) != executed(spark, text, False):
+                if turn == 0 and not expected and executed(spark, text, True) != executed(spark, text, False):
                     wrong.append(f"{query}: another physical plan: {executed(spark, text, True)}")
-                for turn in range(often):
-                    for enabled in (turn % 2 == 0, turn % 2 == 1):
+                for pair in range(pairs):
+                    for enabled in ((turn + pair) % 2 == 0, (turn + pair) % 2 == 1):
                         used, rows, taken = ran(spark, cpu, text, enabled, times)
                         if taken != (enabled and expected):
                             wrong.append(f"{query}: replaced is {taken}: {plan_of(spark, text)}")
-                        seconds[enabled].append(used)
-                        answers.add(str(rows))
+                        answers[query].add(str(rows))
+                        if turn >= 0:
+                            seconds[query, adaptive, enabled].append(used)
+                if turn < turns - 1:
+                    continue
                 where = {"query": query, "rows": n, "other_rows": m, "adaptive": adaptive, "replaced": expected}
-                how = (f"the least of {often}{f' means of {times}' * (times > 1)}, in turns; two cores, from Parquet"
-                       f"{'; new workers and no compiled loops' if options.first else ''}")
+                how = (f"the least of {turns * pairs}{f' means of {times}' * (times > 1)}, in turns; two cores, from "
+                       f"Parquet{'; new workers and no compiled loops' if options.first else ''}")
                 for enabled, metric in ((True, "with_extension"), (False, "without_extension")):
-                    out.add(metric, min(seconds[enabled]), "CPU s", where, how)
-                if not expected and times > 1:
-                    ends = interval([a / b for a, b in zip(seconds[True], seconds[False], strict=True)])
+                    out.add(metric, min(seconds[query, adaptive, enabled]), "CPU s", where, how)
+                if times > 1:
+                    ends = interval([a / b for a, b in zip(seconds[query, adaptive, True],
+                                                           seconds[query, adaptive, False], strict=True)])
                     for metric, end in zip(("least_ratio", "greatest_ratio"), ends, strict=True):
-                        out.add(metric, end, "with / without", where, f"95 % confidence, {often} pairs of {times} runs")
-            if len(answers) > 1:
-                wrong.append(f"{query}: different rows: {answers}")
-            out.write()  # after each, as all take an hour on a machine that has much else to do
+                        out.add(metric, end, "with / without", where,
+                                f"95 % confidence, {turns * pairs} pairs of {times} runs")
+                out.write()  # after each, as all take an hour on a machine that has much else to do
+        wrong += [f"{query}: different rows: {found}" for query, found in answers.items() if len(found) > 1]
         if not options.first and not options.queries:
-            for adaptive in (True, False) if options.both else (True,):
+            for adaptive in modes:
                 spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
                 for metric, in_python, how in (
                         ("rows_counted", False, "the rows that this join reads, counted, no join"),

@@ -189,6 +189,19 @@ def test_settings_and_hints(spark: SparkSession) -> None:
                 spark.sql(text.format("")))
 
 
+def test_few_rows_of_files_are_read_by_the_task_that_joins_them(spark: SparkSession, tmp_path: Path) -> None:
+    for name, files in (("few", 2), ("many", 9)):
+        spark.range(0, 40, 1, files).selectExpr("id", "id * 7 % 50 x").write.parquet(str(tmp_path / name))
+        spark.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    for other, rows_per_task, reads in (("few", 1000, True), ("few", 1, False), ("many", 1000, False)):
+        with settings(spark, spark__splitjoin__sql__rowsPerTask=rows_per_task):
+            text = f"SELECT a.id, b.id FROM few a JOIN {other} b ON a.x < b.x WHERE a.id > 5"
+            assert same_rows(spark, text) > 100
+            with settings(spark, spark__splitjoin__sql__enabled=True):
+                plan = spark.sql(text)._jdf.queryExecution().executedPlan().toString()
+        assert ("Exchange" not in plan) == ("Coalesce 1" in plan) == reads, plan
+
+
 @pytest.mark.usefixtures("tables")
 def test_wrong_settings_and_names_in_hints(spark: SparkSession, spark_log: Path) -> None:
     text = "SELECT {} l.id, r.id FROM l JOIN r ON l.x < r.x"

@@ -10,11 +10,15 @@ import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.*;
 
 /**
  * The plan of a join in splitjoin: both sides' rows, each with the number of the task that joins it, in one exchange
- * before a {@code MapInArrow}.
+ * before a {@code MapInArrow}; without one if the only task reads few rows itself.
  *
  * <p>A row of a side that is dealt to parts goes to one part by a hash of its values, so that a task that Spark repeats
  * gets the same rows; and from there to each task that joins this part with one of the other side.
@@ -22,6 +26,9 @@ import org.apache.spark.sql.types.*;
 final class JoinedPlan {
   private static final Set<String> UNHASHED = Set.of("ArrayType", "StructType", "MapType", "VariantType",
       "CalendarIntervalType", "UserDefinedType");
+  /** Bytes and files of a side that one task reads in the time that another task and an exchange take. */
+  private static final int SHORT = 4 << 20;
+  private static final int FEW_FILES = 8;
   private static final int SEED = 7; // another one than Spark's, by whose hash the rows may be partitioned already
 
   private final TranslatedJoin of;
@@ -38,7 +45,9 @@ final class JoinedPlan {
     LogicalPlan rows = new Union(Scala.seq(
         side(of.join.left(), 0, of.left, leftSlots, r, s, labels, isHashed),
         side(of.join.right(), 1, of.right, rightSlots, r, s, labels, isHashed)), false, false);
-    LogicalPlan tasks = Nodes.partitioned(Scala.<Attribute>list(rows.output()).get(0), r * s, rows);
+    boolean isShort = r * s == 1 && isShort(of.join.left()) && isShort(of.join.right());
+    LogicalPlan tasks = isShort ? new Repartition(1, false, rows)
+        : Nodes.partitioned(Scala.<Attribute>list(rows.output()).get(0), r * s, rows);
     StructType type = of.type();
     String spec = "{\"kind\":\"" + of.kind + "\",\"on\":" + of.condition + ",\"left\":" + Arrays.toString(leftSlots)
         + ",\"right\":" + Arrays.toString(rightSlots) + ",\"left_keys\":" + of.leftKeys + ",\"right_keys\":"
@@ -46,6 +55,22 @@ final class JoinedPlan {
         + TranslatedJoin.texts(of.rightErrors) + ",\"output\":" + of.sources + ",\"type\":" + type.json() + "}";
     String name = "splitjoin[" + of.kind + ", " + r + " x " + s + " parts, " + of.text() + "]";
     return Nodes.mapInArrow(name, worker.function(context, "splitjoin.catalyst.task", spec), type, of.output, tasks);
+  }
+
+  /** Whether the task that joins the rows reads them sooner than others do, which have to send them. */
+  private static boolean isShort(LogicalPlan side) {
+    if (side instanceof Project || side instanceof Filter) {
+      return isShort(((UnaryNode) side).child());
+    }
+    if (side.isStreaming() || side.stats().sizeInBytes().compare(scala.math.BigInt.apply(SHORT)) > 0) {
+      return false;
+    }
+    if (!(side instanceof LogicalRelation)) {
+      return side instanceof LocalRelation || side instanceof Range;
+    }
+    BaseRelation relation = ((LogicalRelation) side).relation();
+    return relation instanceof HadoopFsRelation && ((HadoopFsRelation) relation).location() instanceof InMemoryFileIndex
+        && ((HadoopFsRelation) relation).location().inputFiles().length <= FEW_FILES;
   }
 
   /** The slots of a side's columns: columns of one type share a slot, as a row is of one side. */
