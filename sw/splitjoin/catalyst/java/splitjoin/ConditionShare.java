@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 
 /** The share of all pairs that a condition lets through, about, as far as its form tells. */
-final class ConditionShare {
+record ConditionShare(AttributeSet left, AttributeSet right) {
   /** Of a range or a band, and of what is not known. */
   private static final double FEW = 0.01;
 
@@ -23,14 +23,6 @@ final class ConditionShare {
   private static final Set<String> RISES = Set.of("Cast", "Add", "DateAdd", "TimestampAddInterval", "TimeAdd",
       "IntegralDivide", "Divide", "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero");
   private static final Set<String> DIFFERENCES = Set.of("Subtract", "DateDiff", "SubtractTimestamps", "SubtractDates");
-
-  private final AttributeSet left;
-  private final AttributeSet right;
-
-  ConditionShare(AttributeSet left, AttributeSet right) {
-    this.left = left;
-    this.right = right;
-  }
 
   double of(Expression e) {
     return ofAll(conjuncts(e), 1);
@@ -63,15 +55,11 @@ final class ConditionShare {
   }
 
   private double ofOne(Expression e) {
-    switch (e.getClass().getSimpleName()) {
-      case "Not":
-        return Math.max(FEW, 1 - of(Scala.<Expression>list(e.children()).get(0)));
-      case "EqualTo":
-      case "EqualNullSafe":
-        return EQUAL;
-      default:
-        return FEW;
-    }
+    return switch (e.getClass().getSimpleName()) {
+      case "Not" -> Math.max(FEW, 1 - of(Scala.<Expression>list(e.children()).get(0)));
+      case "EqualTo", "EqualNullSafe" -> EQUAL;
+      default -> FEW;
+    };
   }
 
   private static List<Expression> conjuncts(Expression e) {

@@ -38,8 +38,15 @@ final class ConditionWriter {
   private static final Map<String, String> COMPARISONS = Map.of("EqualTo", "=", "EqualNullSafe", "<=>", "LessThan", "<",
       "LessThanOrEqual", "<=", "GreaterThan", ">", "GreaterThanOrEqual", ">=");
   private static final Map<String, String> ARITHMETIC = Map.of("Add", "+", "Subtract", "-", "Multiply", "*");
-  private static final Map<String, String> OTHERS = Map.of("And", "and", "Or", "or", "Not", "not", "IsNull", "isnull",
-      "IsNotNull", "isnotnull", "Greatest", "greatest", "Least", "least", "Coalesce", "coalesce", "If", "if");
+  private static final Map<String, String> OTHERS = Map.ofEntries(Map.entry("And", "and"), Map.entry("Or", "or"),
+      Map.entry("Not", "not"), Map.entry("IsNull", "isnull"), Map.entry("IsNotNull", "isnotnull"),
+      Map.entry("Greatest", "greatest"), Map.entry("Least", "least"), Map.entry("Coalesce", "coalesce"),
+      Map.entry("If", "if"), Map.entry("In", "in"), Map.entry("Sqrt", "sqrt"), Map.entry("DateDiff", "datediff"));
+  private static final Set<String> OF_ONE_TYPE = Set.of("If", "Greatest", "Least", "Coalesce", "In");
+  private static final Map<String, String> QUOTIENTS =
+      Map.of("IntegralDivide", "div", "Remainder", "mod", "Pmod", "pmod");
+  private static final Map<String, String> BITS = Map.of("BitwiseAnd", "&", "BitwiseOr", "|", "BitwiseXor", "^");
+
   /** Expressions that raise no error whatever their operands are; further ones depend on types and settings. */
   private static final Set<String> SAFE = Set.of("AttributeReference", "Literal", "Alias", "EqualTo", "EqualNullSafe",
       "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull", "IsNotNull",
@@ -86,16 +93,15 @@ final class ConditionWriter {
 
   private String node(Expression e) throws Untranslated {
     String name = e.getClass().getSimpleName();
-    boolean isConstant = e.references().isEmpty();
-    if (isConstant && e instanceof Literal && ((Literal) e).value() != null) {
-      String literal = literal((Literal) e);
+    if (e instanceof Literal constant && constant.value() != null) {
+      String literal = literal(constant);
       if (literal != null) {
         return literal;
       }
     }
     boolean isLeft = e.references().subsetOf(left);
     if (isLeft || e.references().subsetOf(right)) {
-      return isShift(name, e) ? shift(name, e) : key(e, isLeft);
+      return isShift(name, e) ? call(ARITHMETIC.get(name), e, Scala.list(e.children())) : key(e, isLeft);
     }
     List<Expression> children = Scala.list(e.children());
     if (COMPARISONS.containsKey(name)) {
@@ -107,85 +113,55 @@ final class ConditionWriter {
       return call(ARITHMETIC.get(name), e, children);
     }
     if (OTHERS.containsKey(name)) {
-      if (name.equals("If")) {
-        checkSameType(children.subList(1, 3));
-      } else if (name.equals("Greatest") || name.equals("Least") || name.equals("Coalesce")) {
-        checkSameType(children);
+      if (OF_ONE_TYPE.contains(name)) {
+        checkSameType(name.equals("If") ? children.subList(1, 3) : children);
       }
       return call(OTHERS.get(name), e, children);
     }
-    switch (name) {
-      case "UnaryMinus":
-      case "Abs":
-        if (e.dataType() instanceof DecimalType || isNumber(e.dataType())
-            || e.dataType() instanceof DayTimeIntervalType) {
-          return call(name.equals("Abs") ? "abs" : "neg", e, children);
+    DataType type = e.dataType();
+    String made = switch (name) {
+      case "UnaryMinus", "Abs" -> type instanceof DecimalType || isNumber(type) || type instanceof DayTimeIntervalType
+          ? call(name.equals("Abs") ? "abs" : "neg", e, children) : null;
+      case "Cast" -> {
+        if (isWidening(children.get(0).dataType(), type)) {
+          yield call("cast", e, children);
         }
-        break;
-      case "Sqrt":
-        return call("sqrt", e, children);
-      case "Cast":
-        if (isWidening(children.get(0).dataType(), e.dataType())) {
-          return call("cast", e, children);
-        }
-        throw new Untranslated("a cast from " + children.get(0).dataType().simpleString() + " to "
-            + e.dataType().simpleString() + " of a value of both sides, " + e.sql());
-      case "DateDiff":
-        return call("datediff", e, children);
-      case "SubtractTimestamps":
-        if (e.dataType() instanceof DayTimeIntervalType) {
-          return difference(e, children.get(0), children.get(1), "duration");
-        }
-        break;
-      case "TimestampDiff":
+        throw new Untranslated("a cast from " + children.get(0).dataType().simpleString() + " to " + type.simpleString()
+            + " of a value of both sides, " + e.sql());
+      }
+      case "SubtractTimestamps" -> type instanceof DayTimeIntervalType
+          ? difference(e, children.get(0), children.get(1), "duration") : null;
+      case "TimestampDiff" -> {
         Long unit = TimeBounds.UNITS.get(Scala.text(e, "unit").toUpperCase(Locale.ROOT));
-        if (unit != null) {
-          return part("div", difference(e, children.get(1), children.get(0), "long"), unit);
-        }
-        break;
-      case "ExtractANSIIntervalDays":
-        return part("div", micros(e, children), TimeBounds.DAY);
-      case "ExtractANSIIntervalHours":
-        return part("div", part("mod", micros(e, children), TimeBounds.DAY), 3600 * TimeBounds.SECOND);
-      case "ExtractANSIIntervalMinutes":
-        return part("div", part("mod", micros(e, children), 3600 * TimeBounds.SECOND), 60 * TimeBounds.SECOND);
-      case "ExtractANSIIntervalSeconds":
-        return "[\"*\",\"decimal(8,6)\",false,[\"cast\",\"decimal(20,0)\",false," + part("mod", micros(e, children),
-            60 * TimeBounds.SECOND) + "],[\"lit\",\"decimal(6,6)\",\"0.000001\"]]";
-      case "IntegralDivide":
-      case "Remainder":
-      case "Pmod":
-        if (isPositive(children.get(1)) && isWhole(children.get(0).dataType()) && !tries(e)) {
-          return call(name.equals("IntegralDivide") ? "div" : name.equals("Pmod") ? "pmod" : "mod", e, children);
-        }
-        break;
-      case "Divide":
-        if (e.dataType() instanceof DoubleType && isPositive(children.get(1)) && !tries(e)) {
-          return call("/", e, children);
-        }
-        break;
-      case "BitwiseAnd":
-      case "BitwiseOr":
-      case "BitwiseXor":
-        if (isOfBits(e)) {
-          return call(name.equals("BitwiseAnd") ? "&" : name.equals("BitwiseOr") ? "|" : "^", e, children);
-        }
-        break;
-      case "CaseWhen":
+        yield unit == null ? null : part("div", difference(e, children.get(1), children.get(0), "long"), unit);
+      }
+      case "ExtractANSIIntervalDays" -> part("div", micros(e, children), TimeBounds.DAY);
+      case "ExtractANSIIntervalHours" -> part("div", part("mod", micros(e, children), TimeBounds.DAY),
+          3600 * TimeBounds.SECOND);
+      case "ExtractANSIIntervalMinutes" -> part("div", part("mod", micros(e, children), 3600 * TimeBounds.SECOND),
+          60 * TimeBounds.SECOND);
+      case "ExtractANSIIntervalSeconds" -> "[\"*\",\"decimal(8,6)\",false,[\"cast\",\"decimal(20,0)\",false,"
+          + part("mod", micros(e, children), 60 * TimeBounds.SECOND) + "],[\"lit\",\"decimal(6,6)\",\"0.000001\"]]";
+      case "IntegralDivide", "Remainder", "Pmod" -> isPositive(children.get(1))
+          && children.get(0).dataType() instanceof IntegralType && !tries(e) ? call(QUOTIENTS.get(name), e, children)
+          : null;
+      case "Divide" -> type instanceof DoubleType && isPositive(children.get(1)) && !tries(e) ? call("/", e, children)
+          : null;
+      case "BitwiseAnd", "BitwiseOr", "BitwiseXor" -> isOfBits(e) ? call(BITS.get(name), e, children) : null;
+      case "CaseWhen" -> {
+        CaseWhen choice = (CaseWhen) e;
         List<Expression> values = new ArrayList<>();
-        for (scala.Tuple2<Expression, Expression> branch
-            : Scala.<scala.Tuple2<Expression, Expression>>list(((CaseWhen) e).branches())) {
-          values.add(branch._2());
-        }
-        if (((CaseWhen) e).elseValue().isDefined()) {
-          values.add(((CaseWhen) e).elseValue().get());
+        Scala.<scala.Tuple2<Expression, Expression>>list(choice.branches()).forEach(branch -> values.add(branch._2()));
+        if (choice.elseValue().isDefined()) {
+          values.add(choice.elseValue().get());
         }
         checkSameType(values);
-        return call("case", e, children);
-      case "In":
-        checkSameType(children);
-        return call("in", e, children);
-      default:
+        yield call("case", e, children);
+      }
+      default -> null;
+    };
+    if (made != null) {
+      return made;
     }
     throw new Untranslated("the function " + name + " of both sides, " + e.sql());
   }
@@ -233,13 +209,8 @@ final class ConditionWriter {
     return new PreciseTimestampConversion(time, time.dataType(), LongType$.MODULE$);
   }
 
-  private static boolean isWhole(DataType type) {
-    return type instanceof IntegralType;
-  }
-
   private static boolean isPositive(Expression e) {
-    return e instanceof Literal && ((Literal) e).value() instanceof Number
-        && ((Number) ((Literal) e).value()).doubleValue() > 0;
+    return e instanceof Literal literal && literal.value() instanceof Number n && n.doubleValue() > 0;
   }
 
   /** True of operations on bits of what Spark computes of one side. */
@@ -269,10 +240,6 @@ final class ConditionWriter {
     return e.getClass().getSimpleName().equals("AttributeReference");
   }
 
-  private String shift(String name, Expression e) throws Untranslated {
-    return call(ARITHMETIC.get(name), e, Scala.list(e.children()));
-  }
-
   private static boolean tries(Expression e) {
     return Scala.text(e, "evalMode").equals("TRY") || Scala.text(e, "evalContext", "evalMode").equals("TRY");
   }
@@ -288,10 +255,7 @@ final class ConditionWriter {
     }
     DataType a = children.get(0).dataType();
     DataType b = children.get(1).dataType();
-    if (type instanceof DecimalType && a instanceof DecimalType && b instanceof DecimalType) {
-      DecimalType t = (DecimalType) type;
-      DecimalType l = (DecimalType) a;
-      DecimalType r = (DecimalType) b;
+    if (type instanceof DecimalType t && a instanceof DecimalType l && b instanceof DecimalType r) {
       int scale = name.equals("Multiply") ? l.scale() + r.scale() : Math.max(l.scale(), r.scale());
       int digits = name.equals("Multiply") ? l.precision() + r.precision() + 1
           : Math.max(l.precision() - l.scale(), r.precision() - r.scale()) + scale + 1;
@@ -339,12 +303,8 @@ final class ConditionWriter {
     boolean isSafe = !tries || isSafe(e);
     Expression made = isSafe ? e : new TryEval(new CreateNamedStruct(Scala.seq(
         new Literal(UTF8String.fromString("v"), StringType$.MODULE$), e)));
-    int at = 0;
-    while (at < keys.size() && !keys.get(at).semanticEquals(made)) {
-      at++;
-    }
-    if (at == keys.size()) {
-      keys.add(made);
+    int at = TranslatedJoin.place(keys, made);
+    if (keys.size() > errors.size()) {
       errors.add(isSafe ? "" : e.sql());
     }
     return "[\"" + (isLeft ? "l" : "r") + "\",\"" + type(e.dataType()) + "\"," + at + "]";
@@ -363,15 +323,7 @@ final class ConditionWriter {
           || from instanceof TimestampType && e.dataType() instanceof TimestampNTZType
           || !SQLConf.get().ansiEnabled() && isNumber(from) && isNumber(e.dataType()) && !raises(e);
     }
-    if (!mine) {
-      return false;
-    }
-    for (Expression child : Scala.<Expression>list(e.children())) {
-      if (!isSafe(child)) {
-        return false;
-      }
-    }
-    return true;
+    return mine && Scala.<Expression>list(e.children()).stream().allMatch(ConditionWriter::isSafe);
   }
 
   /** True of texts whose order is not that of their bytes, for which Spark has keys with that order. */
@@ -416,8 +368,8 @@ final class ConditionWriter {
         || type instanceof TimestampNTZType || type instanceof BinaryType) {
       return type.typeName();
     }
-    if (type instanceof DecimalType) {
-      return "decimal(" + ((DecimalType) type).precision() + "," + ((DecimalType) type).scale() + ")";
+    if (type instanceof DecimalType d) {
+      return "decimal(" + d.precision() + "," + d.scale() + ")";
     }
     if (type instanceof DayTimeIntervalType) {
       return "duration";

@@ -30,10 +30,9 @@ final class ImpliedBounds extends Rule<LogicalPlan> {
       return plan;
     }
     LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> bounded((LogicalPlan) child));
-    if (!(made instanceof Join) || !made.resolved()) {
+    if (!(made instanceof Join join) || !made.resolved()) {
       return made;
     }
-    Join join = (Join) made;
     boolean isOurs = join.condition().isDefined() && join.left().isStreaming() && join.right().isStreaming()
         && !hasHint(join, SplitJoinHints.LEAVE)
         && (ExtractEquiJoinKeys.unapply(join).isEmpty() || hasHint(join, SplitJoinHints.TAKE));

@@ -102,10 +102,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     }
     AttributeSet read = plan instanceof Project ? plan.references() : null;
     LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> streamed((LogicalPlan) child, read, query));
-    if (!(made instanceof Join)) {
+    if (!(made instanceof Join join)) {
       return made;
     }
-    Join join = (Join) made;
     if (!join.left().isStreaming() || !join.right().isStreaming()) {
       return decided(join, wanted); // each micro-batch is joined with a table, as a batch is
     }
@@ -121,9 +120,6 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       }
       StreamedJoin streamed = new StreamedJoin(new TranslatedJoin(join, some(wanted, join)), query);
       PythonWorker worker = PythonWorker.find(context);
-      if (worker.problem != null) {
-        throw new ConditionWriter.Untranslated(worker.problem);
-      }
       return streamed.plan(context, worker);
     } catch (ConditionWriter.Untranslated reason) {
       if (hasEquality) {
@@ -160,10 +156,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
    * So a join of such rows gets the hint that there is for it.
    */
   private static LogicalPlan unbroadcast(LogicalPlan plan) {
-    if (!(plan instanceof Join)) {
+    if (!(plan instanceof Join join)) {
       return plan;
     }
-    Join join = (Join) plan;
     scala.Option<HintInfo> left = unbroadcast(join.left(), join.hint().leftHint());
     scala.Option<HintInfo> right = unbroadcast(join.right(), join.hint().rightHint());
     return left == join.hint().leftHint() && right == join.hint().rightHint() ? join
@@ -216,9 +211,6 @@ final class OffloadJoins extends Rule<LogicalPlan> {
         checkWorth(join);
       }
       PythonWorker worker = PythonWorker.find(context);
-      if (worker.problem != null) {
-        throw new ConditionWriter.Untranslated(worker.problem);
-      }
       if (Settings.isExplainOnly()) {
         return noted(join, "splitjoin would run it, but " + Settings.EXPLAIN_ONLY + " is true");
       }

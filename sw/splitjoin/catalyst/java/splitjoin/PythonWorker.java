@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory;
 import scala.Tuple2;
 
 /** The Python of Spark's workers, and the function that runs there; no Python need run the driver. */
-final class PythonWorker {
+record PythonWorker(String python, String version, String problem) {
   /** The Python, what it answered, or why it cannot be used. */
   private static final Map<String, PythonWorker> FOUND = new ConcurrentHashMap<>();
   /**
@@ -28,18 +28,8 @@ final class PythonWorker {
       + "sys.path[:0] = here; print('\\nsplitjoin: %d.%d' % sys.version_info[:2], u.find_spec('splitjoin') is not None)";
   private static final Pattern ANSWER = Pattern.compile("^splitjoin: ([0-9.]+) (True|False)$", Pattern.MULTILINE);
 
-  final String python;
-  final String version;
-  final String problem;
-
-  private PythonWorker(String python, String version, String problem) {
-    this.python = python;
-    this.version = version;
-    this.problem = problem;
-  }
-
-  /** The workers' Python, which is asked once for its version and for splitjoin. */
-  static PythonWorker find(SparkContext context) {
+  /** The workers' Python, which is asked once for its version and for splitjoin. Raises for one that has none. */
+  static PythonWorker find(SparkContext context) throws ConditionWriter.Untranslated {
     String python = SQLConf.get().getConfString("spark.sql.execution.pyspark.python", "");
     if (python.isEmpty()) {
       python = context.conf().get("spark.pyspark.python", "");
@@ -48,13 +38,17 @@ final class PythonWorker {
       python = System.getenv().getOrDefault("PYSPARK_PYTHON", "python3");
     }
     Map<String, String> environment = environment(context);
-    return FOUND.computeIfAbsent(python + environment, key -> {
+    PythonWorker worker = FOUND.computeIfAbsent(python + environment, key -> {
       PythonWorker found = ask(key.substring(0, key.length() - environment.toString().length()), environment);
       if (found.problem != null) { // a mistake in the configuration, which nobody looks for in plans
         LoggerFactory.getLogger(SplitJoinExtensions.class).warn("splitjoin leaves joins to Spark: " + found.problem);
       }
       return found;
     });
+    if (worker.problem != null) {
+      throw new ConditionWriter.Untranslated(worker.problem);
+    }
+    return worker;
   }
 
   private static PythonWorker ask(String python, Map<String, String> environment) {

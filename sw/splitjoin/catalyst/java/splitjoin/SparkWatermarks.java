@@ -2,11 +2,8 @@ package splitjoin;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Iterator;
 import java.util.List;
-import java.util.NoSuchElementException;
 import org.apache.spark.api.java.JavaSparkContext;
-import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
@@ -26,9 +23,11 @@ import org.apache.spark.sql.types.*;
  * <p>The operator stands in the plan between both streams and the groups, and is never executed. So Spark gives it the
  * two watermarks of a micro-batch, by which rows are late and by which state is evicted; runs a micro-batch without
  * data where it would for its own join; hands the operators behind the join the watermark that they would have; and
- * shows its metrics, which the groups' counts fill.
+ * shows its metrics, which the groups' counts fill. {@code left} and {@code right} are the columns of both streams, in
+ * each of which one alone has a watermark.
  */
-final class SparkWatermarks {
+record SparkWatermarks(JoinType type, Expression condition, List<Expression> leftKeys, List<Expression> rightKeys,
+    List<Attribute> left, List<Attribute> right) {
   private static final String NAME = "splitjoin_watermarks";
   private static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
   private static final String JOIN = "StreamingSymmetricHashJoinExec";
@@ -42,24 +41,6 @@ final class SparkWatermarks {
   /** The metric of Spark's operator of each field. */
   private static final String[] METRICS = {"numRowsDroppedByWatermark", "numRowsDroppedByWatermark",
       "numTotalStateRows", "stateMemory", "numUpdatedStateRows", "numUpdatedStateRows"};
-
-  private final JoinType type;
-  private final Expression condition;
-  private final List<Expression> leftKeys;
-  private final List<Expression> rightKeys;
-  private final List<Attribute> left;
-  private final List<Attribute> right;
-
-  /** {@code left} and {@code right}: the columns of both streams, in each of which one alone has a watermark. */
-  SparkWatermarks(JoinType type, Expression condition, List<Expression> leftKeys, List<Expression> rightKeys,
-      List<Attribute> left, List<Attribute> right) {
-    this.type = type;
-    this.condition = condition;
-    this.leftKeys = leftKeys;
-    this.rightKeys = rightKeys;
-    this.left = left;
-    this.right = right;
-  }
 
   /**
    * The packed rows of both streams, each with the watermarks.
@@ -183,7 +164,10 @@ final class SparkWatermarks {
     }
   }
 
-  /** The rows of the groups without those that count, whose counts the metrics of Spark's operator get. */
+  /**
+   * The rows of the groups without those whose last column is not NULL: the metrics of Spark's operator get the counts
+   * in it.
+   */
   static LogicalPlan counted(LogicalPlan rows) {
     List<Attribute> output = Scala.list(rows.output());
     return new StreamNode(Scala.<LogicalPlan>seq(rows), new StreamNode.Work("splitjoin_counts", output,
@@ -201,50 +185,14 @@ final class SparkWatermarks {
       metrics[n] = join.longMetric(METRICS[n]);
     }
     int column = Scala.<Attribute>list(node.output()).size() - 1;
-    return node.child().execute().toJavaRDD().mapPartitions(new Counted(column, metrics)).rdd();
-  }
-
-  /** Leaves out the rows whose last column is not NULL, and adds its fields to metrics. */
-  private static final class Counted implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
-    private final int column;
-    private final SQLMetric[] metrics;
-
-    Counted(int column, SQLMetric[] metrics) {
-      this.column = column;
-      this.metrics = metrics;
-    }
-
-    @Override
-    public Iterator<InternalRow> call(Iterator<InternalRow> rows) {
-      return new Iterator<InternalRow>() {
-        private InternalRow next;
-
-        @Override
-        public boolean hasNext() {
-          while (next == null && rows.hasNext()) {
-            InternalRow row = rows.next();
-            if (row.isNullAt(column)) {
-              next = row;
-            } else {
-              InternalRow counts = row.getStruct(column, metrics.length);
-              for (int n = 0; n < metrics.length; n++) {
-                metrics[n].add(counts.getLong(n));
-              }
-            }
-          }
-          return next != null;
+    return node.child().execute().toJavaRDD().filter(row -> {
+      if (!row.isNullAt(column)) {
+        InternalRow counts = row.getStruct(column, metrics.length);
+        for (int n = 0; n < metrics.length; n++) {
+          metrics[n].add(counts.getLong(n));
         }
-
-        @Override
-        public InternalRow next() {
-          if (!hasNext()) {
-            throw new NoSuchElementException();
-          }
-          InternalRow given = next;
-          next = null;
-          return given;
-        }
-      };
-    }
+      }
+      return row.isNullAt(column);
+    }).rdd();
   }
 }

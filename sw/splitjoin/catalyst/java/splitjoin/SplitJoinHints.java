@@ -105,10 +105,9 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
   private LogicalPlan resolved(LogicalPlan plan, boolean joined) {
     boolean below = plan instanceof Join || joined && plan instanceof UnaryNode;
     LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> resolved((LogicalPlan) child, below));
-    if (!(made instanceof UnresolvedHint)) {
+    if (!(made instanceof UnresolvedHint hint)) {
       return made;
     }
-    UnresolvedHint hint = (UnresolvedHint) made;
     String name = hint.name().toUpperCase(Locale.ROOT);
     if (!name.equals(TAKE) && !name.equals(LEAVE)) {
       return made;
@@ -134,12 +133,12 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
   }
 
   private static String relation(Object parameter) {
-    Object value = parameter instanceof Literal ? ((Literal) parameter).value() : parameter;
-    if (value instanceof UnresolvedAttribute) {
-      List<String> parts = Scala.list(((UnresolvedAttribute) value).nameParts());
-      return parts.get(parts.size() - 1);
-    }
-    return String.valueOf(value);
+    Object value = parameter instanceof Literal literal ? literal.value() : parameter;
+    return value instanceof UnresolvedAttribute name ? last(Scala.list(name.nameParts())) : String.valueOf(value);
+  }
+
+  private static String last(List<String> parts) {
+    return parts.get(parts.size() - 1);
   }
 
   /** The plan with the hint at all joins of this SELECT. */
@@ -148,23 +147,17 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
       return plan;
     }
     LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> joins((LogicalPlan) child, name));
-    if (!(made instanceof Join)) {
+    if (!(made instanceof Join join)) {
       return made;
     }
-    Join join = (Join) made;
     LogicalPlan left = new ResolvedHint(join.left(), hint(name));
     return new Join(left, join.right(), join.joinType(), join.condition(), join.hint());
   }
 
   /** The plan with the hint at the relations of these names; those that are there are not {@code missing}. */
   private LogicalPlan named(LogicalPlan plan, String name, Set<String> relations, Set<String> missing) {
-    String own = null;
-    if (plan instanceof SubqueryAlias) {
-      own = ((SubqueryAlias) plan).alias();
-    } else if (plan instanceof UnresolvedRelation) {
-      List<String> parts = Scala.list(((UnresolvedRelation) plan).multipartIdentifier());
-      own = parts.get(parts.size() - 1);
-    }
+    String own = plan instanceof SubqueryAlias alias ? alias.alias() : plan instanceof UnresolvedRelation relation
+        ? last(Scala.list(relation.multipartIdentifier())) : null;
     if (own != null) {
       missing.remove(own.toLowerCase(Locale.ROOT));
       return relations.contains(own.toLowerCase(Locale.ROOT)) ? new ResolvedHint(plan, hint(name)) : plan;

@@ -1,6 +1,7 @@
 package splitjoin;
 
 import java.util.List;
+import java.util.function.Function;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -9,26 +10,12 @@ import org.apache.spark.sql.execution.SparkPlan;
 
 /** The physical node of a {@link StreamNode}: a function gives its rows. */
 public final class StreamExec extends SparkPlan {
-  /** Gives the rows of a node, of its children as they are then. */
-  interface Execution {
-    RDD<InternalRow> execute(StreamExec node);
-  }
-
-  /** All but the children. */
-  static final class Work {
-    private final String name;
-    private final List<Attribute> output;
-    /** Null for unknown. */
-    private final Partitioning partitioning;
-    private final Execution execution;
-
-    Work(String name, List<Attribute> output, Partitioning partitioning, Execution execution) {
-      this.name = name;
-      this.output = output;
-      this.partitioning = partitioning;
-      this.execution = execution;
-    }
-
+  /**
+   * All but the children; {@code partitioning} is null for unknown, {@code execution} gives the rows of a node, of its
+   * children as they are then.
+   */
+  record Work(String name, List<Attribute> output, Partitioning partitioning,
+      Function<StreamExec, RDD<InternalRow>> execution) {
     @Override
     public String toString() {
       return name;
@@ -46,7 +33,7 @@ public final class StreamExec extends SparkPlan {
 
   @Override
   public RDD<InternalRow> doExecute() {
-    return work.execution.execute(this);
+    return work.execution.apply(this);
   }
 
   @Override

@@ -2,6 +2,7 @@ package splitjoin;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -10,23 +11,11 @@ import org.apache.spark.sql.execution.SparkStrategy;
 
 /** A node of a streaming plan for which this jar makes the physical one. */
 public final class StreamNode extends LogicalPlan {
-  /** Makes the physical node from those of the children. */
-  interface Planner {
-    SparkPlan plan(List<SparkPlan> children);
-  }
-
-  /** All but the children: it stays the same when rules exchange these. */
-  static final class Work {
-    private final String name;
-    private final List<Attribute> output;
-    private final Planner planner;
-
-    Work(String name, List<Attribute> output, Planner planner) {
-      this.name = name;
-      this.output = output;
-      this.planner = planner;
-    }
-
+  /**
+   * All but the children: it stays the same when rules exchange these; {@code planner} makes the physical node from
+   * those of the children.
+   */
+  record Work(String name, List<Attribute> output, Function<List<SparkPlan>, SparkPlan> planner) {
     @Override
     public String toString() {
       return name;
@@ -91,14 +80,14 @@ public final class StreamNode extends LogicalPlan {
   static final class Strategy extends SparkStrategy {
     @Override
     public scala.collection.immutable.Seq<SparkPlan> apply(LogicalPlan plan) {
-      if (!(plan instanceof StreamNode)) {
+      if (!(plan instanceof StreamNode node)) {
         return Scala.<SparkPlan>seq();
       }
       List<SparkPlan> made = new ArrayList<>();
       for (LogicalPlan child : Scala.<LogicalPlan>list(plan.children())) {
         made.add(planLater(child));
       }
-      return Scala.<SparkPlan>seq(((StreamNode) plan).work.planner.plan(made));
+      return Scala.<SparkPlan>seq(node.work.planner.apply(made));
     }
   }
 }

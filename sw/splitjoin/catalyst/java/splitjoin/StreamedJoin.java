@@ -118,8 +118,8 @@ final class StreamedJoin {
 
   /** A column below with a watermark, or null. */
   private static String lost(LogicalPlan plan) {
-    if (plan instanceof EventTimeWatermark) {
-      return ((EventTimeWatermark) plan).eventTime().sql();
+    if (plan instanceof EventTimeWatermark watermark) {
+      return watermark.eventTime().sql();
     }
     return Scala.<LogicalPlan>list(plan.children()).stream().map(StreamedJoin::lost).filter(m -> m != null).findFirst()
         .orElse(null);

@@ -100,10 +100,10 @@ final class TimeBounds {
     this.right = right.exprId();
     for (LogicalPlan side : sides) {
       side.foreach(node -> {
-        if (node instanceof Project) {
-          for (NamedExpression named : Scala.<NamedExpression>list(((Project) node).projectList())) {
-            if (named instanceof Alias && ((Alias) named).child().deterministic()) {
-              definitions.put(named.exprId(), ((Alias) named).child());
+        if (node instanceof Project project) {
+          for (NamedExpression named : Scala.<NamedExpression>list(project.projectList())) {
+            if (named instanceof Alias alias && alias.child().deterministic()) {
+              definitions.put(named.exprId(), alias.child());
             }
           }
         }
@@ -135,28 +135,23 @@ final class TimeBounds {
   Range of(Expression e) {
     List<Expression> parts = Scala.list(e.children());
     String name = e.getClass().getSimpleName();
-    if (e instanceof RuntimeReplaceable) {
-      return of(((RuntimeReplaceable) e).replacement());
+    if (e instanceof RuntimeReplaceable other) {
+      return of(other.replacement());
     }
-    switch (name) {
-      case "With": // expressions that are computed once
-        return of(shared(parts));
-      case "And":
-        return of(parts.get(0)).and(of(parts.get(1)));
-      case "Or":
-        return of(parts.get(0)).or(of(parts.get(1)));
-      case "Not":
+    return switch (name) {
+      case "With" -> of(shared(parts)); // expressions that are computed once
+      case "And" -> of(parts.get(0)).and(of(parts.get(1)));
+      case "Or" -> of(parts.get(0)).or(of(parts.get(1)));
+      case "Not" -> {
         String inner = parts.get(0).getClass().getSimpleName();
         List<Expression> compared = Scala.list(parts.get(0).children());
-        return MIRRORED.containsKey(inner) ? compared(MIRRORED.get(inner), compared.get(0), compared.get(1)) : ALL;
-      case "In":
-        return parts.subList(1, parts.size()).stream().map(item -> compared("EqualTo", parts.get(0), item))
-            .reduce(Range::or).orElse(ALL);
-      case "EqualTo":
-        return compared(name, parts.get(0), parts.get(1));
-      default:
-        return MIRRORED.containsKey(name) ? compared(name, parts.get(0), parts.get(1)) : ALL;
-    }
+        yield MIRRORED.containsKey(inner) ? compared(MIRRORED.get(inner), compared.get(0), compared.get(1)) : ALL;
+      }
+      case "In" -> parts.subList(1, parts.size()).stream().map(item -> compared("EqualTo", parts.get(0), item))
+          .reduce(Range::or).orElse(ALL);
+      default -> name.equals("EqualTo") || MIRRORED.containsKey(name)
+          ? compared(name, parts.get(0), parts.get(1)) : ALL;
+    };
   }
 
   /** The expression that reads shared ones, which come behind it. */
@@ -186,8 +181,8 @@ final class TimeBounds {
 
   /** The operand of an absolute value, else null. */
   private Expression magnitude(Expression e) {
-    if (e instanceof Cast && Cast.canUpCast(((Cast) e).child().dataType(), e.dataType())) {
-      return magnitude(((Cast) e).child());
+    if (e instanceof Cast cast && Cast.canUpCast(cast.child().dataType(), e.dataType())) {
+      return magnitude(cast.child());
     }
     return e.getClass().getSimpleName().equals("Abs") ? Scala.<Expression>list(e.children()).get(0) : null;
   }
@@ -220,14 +215,14 @@ final class TimeBounds {
   }
 
   private Linear form(Expression e) {
-    if (e instanceof RuntimeReplaceable) {
-      return linear(((RuntimeReplaceable) e).replacement());
+    if (e instanceof RuntimeReplaceable other) {
+      return linear(other.replacement());
     }
     if (e.foldable()) {
       return constant(e);
     }
-    if (e instanceof Attribute) {
-      ExprId id = ((Attribute) e).exprId();
+    if (e instanceof Attribute column) {
+      ExprId id = column.exprId();
       if (id.equals(left) || id.equals(right)) {
         return new Linear(number(id.equals(left) ? 1 : 0), number(id.equals(left) ? 0 : 1), number(0), number(0),
             number(1));
@@ -243,33 +238,26 @@ final class TimeBounds {
         return linear(shared(parts));
       case "CommonExpressionRef":
         return linear(common.get(Scala.text(e, "id")));
-      case "KnownNotNull":
-      case "PreciseTimestampConversion":
-      case "TryEval":
-      case "UnixDate":
-      case "UnixMicros":
+      case "KnownNotNull", "PreciseTimestampConversion", "TryEval", "UnixDate", "UnixMicros":
         return linear(parts.get(0));
       case "GetStructField":
         int ordinal = Integer.parseInt(Scala.text(e, "ordinal"));
-        Expression whole = parts.get(0) instanceof Attribute ? definitions.get(((Attribute) parts.get(0)).exprId())
-            : parts.get(0);
+        Expression whole = parts.get(0) instanceof Attribute column ? definitions.get(column.exprId()) : parts.get(0);
         return whole instanceof CreateNamedStruct
             ? linear(Scala.<Expression>list(whole.children()).get(2 * ordinal + 1)) : null;
       case "UnaryMinus":
         return negative(linear(parts.get(0)));
-      case "Add":
+      case "Add", "DateAdd":
         return sum(linear(parts.get(0)), linear(parts.get(1)));
-      case "Subtract":
+      case "Subtract", "DateDiff", "DateSub":
         return sum(linear(parts.get(0)), negative(linear(parts.get(1))));
       case "Multiply":
         Linear constant = linear(parts.get(0));
         return constant != null && constant.isNumber() ? product(linear(parts.get(1)), constant)
             : product(linear(parts.get(0)), linear(parts.get(1)));
-      case "Divide":
-      case "IntegralDivide":
+      case "Divide", "IntegralDivide":
         return quotient(linear(parts.get(0)), linear(parts.get(1)), e instanceof IntegralDivide);
-      case "Remainder":
-      case "Pmod":
+      case "Remainder", "Pmod":
         return remainder(linear(parts.get(0)), linear(parts.get(1)));
       case "Floor":
         return rounded(linear(parts.get(0)), -1, 0);
@@ -285,15 +273,7 @@ final class TimeBounds {
       case "SubtractDates":
         Linear days = sum(linear(parts.get(0)), negative(linear(parts.get(1))));
         return days == null || !(e.dataType() instanceof DayTimeIntervalType) ? null : days.of(1);
-      case "DateDiff":
-      case "DateSub":
-        return sum(linear(parts.get(0)), negative(linear(parts.get(1))));
-      case "DateAdd":
-        return sum(linear(parts.get(0)), linear(parts.get(1)));
-      case "TimestampAddInterval":
-      case "TimeAdd":
-      case "TimestampAddYMInterval":
-      case "DateAddYMInterval":
+      case "TimestampAddInterval", "TimeAdd", "TimestampAddYMInterval", "DateAddYMInterval":
         Linear moved = linear(parts.get(0));
         Linear by = linear(parts.get(1));
         return moved == null || by == null ? null : clocked(new Linear(moved.left.add(by.left), moved.right.add(
@@ -310,8 +290,7 @@ final class TimeBounds {
             ? months(number.low.multiply(number(MONTHS.get(unit(e)))))
             : UNITS.containsKey(unit(e)) ? number.in(number(UNITS.get(unit(e)))).of(1) : null;
         return amount == null ? null : clocked(plus(linear(parts.get(1)), amount), amount);
-      case "UnixTimestamp":
-      case "ToUnixTimestamp":
+      case "UnixTimestamp", "ToUnixTimestamp":
         return parts.get(0).dataType() instanceof TimestampType ? epoch(linear(parts.get(0)), SECOND) : null;
       case "UnixSeconds":
         return epoch(linear(parts.get(0)), SECOND);
@@ -341,21 +320,16 @@ final class TimeBounds {
     return Scala.text(e, "unit").toUpperCase(Locale.ROOT);
   }
 
-  private static Object value(Expression e) {
-    return e.eval(null);
-  }
-
   /** A constant; null for NULL, and for what has no place on the line of time. */
   private Linear constant(Expression e) {
     Object value;
     try {
-      value = value(e);
+      value = e.eval(null);
     } catch (RuntimeException x) { // Spark itself raises it, or wants a rule for it first
       return null;
     }
     DataType type = e.dataType();
-    if (value instanceof CalendarInterval) {
-      CalendarInterval c = (CalendarInterval) value;
+    if (value instanceof CalendarInterval c) {
       BigDecimal rest = number(c.days).multiply(number(DAY)).add(number(c.microseconds));
       return plus(months(number(c.months)), new Linear(number(0), number(0), rest, rest, number(1)));
     }
@@ -444,7 +418,7 @@ final class TimeBounds {
   }
 
   private Linear truncated(Linear a, Expression format) {
-    String name = format.foldable() ? String.valueOf(value(format)).toUpperCase(Locale.ROOT) : "";
+    String name = format.foldable() ? String.valueOf(format.eval(null)).toUpperCase(Locale.ROOT) : "";
     Long unit = name.equals("DD") ? Long.valueOf(DAY) : UNITS.get(name);
     long most = unit != null ? unit : MONTHS.containsKey(name) ? MONTHS.get(name) * 31L * DAY : -1;
     return a == null || most < 0 ? null : a.plus(-most - spread(), spread());
@@ -464,7 +438,8 @@ final class TimeBounds {
     boolean isMoment = from instanceof TimestampType;
     if (a == null) {
       return null;
-    } else if (from.equals(to) || from instanceof DayTimeIntervalType && to instanceof DayTimeIntervalType) {
+    }
+    if (from.equals(to) || from instanceof DayTimeIntervalType && to instanceof DayTimeIntervalType) {
       return from.equals(to) || TranslatedJoin.hasSeconds(to) ? a : null;
     } else if (isMoment && to instanceof LongType) {
       return epoch(a, SECOND);

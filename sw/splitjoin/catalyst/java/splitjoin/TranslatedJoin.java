@@ -1,7 +1,9 @@
 package splitjoin;
 
+import com.fasterxml.jackson.core.io.JsonStringEncoder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.*;
@@ -13,6 +15,10 @@ final class TranslatedJoin {
   /** Types that Spark does not hand to Python through Arrow in all its versions. */
   private static final Set<String> UNSENT = Set.of("CalendarIntervalType", "YearMonthIntervalType", "ObjectType",
       "VariantType", "GeometryType", "GeographyType");
+
+  private static final Map<String, String> KINDS = Map.of("Inner$", "inner", "Cross$", "inner", "LeftOuter$", "left",
+      "RightOuter$", "right", "FullOuter$", "full", "LeftSemi$", "semi", "LeftAnti$", "anti", "ExistenceJoin",
+      "existence");
 
   final Join join;
   final String kind;
@@ -61,22 +67,11 @@ final class TranslatedJoin {
   }
 
   private static String kind(JoinType type) throws ConditionWriter.Untranslated {
-    if (type instanceof InnerLike) {
-      return "inner";
-    } else if (type instanceof LeftOuter$) {
-      return "left";
-    } else if (type instanceof RightOuter$) {
-      return "right";
-    } else if (type instanceof FullOuter$) {
-      return "full";
-    } else if (type instanceof LeftSemi$) {
-      return "semi";
-    } else if (type instanceof LeftAnti$) {
-      return "anti";
-    } else if (type instanceof ExistenceJoin) {
-      return "existence";
+    String kind = KINDS.get(type.getClass().getSimpleName());
+    if (kind == null) {
+      throw new ConditionWriter.Untranslated("a join of the kind " + type.sql());
     }
-    throw new ConditionWriter.Untranslated("a join of the kind " + type.sql());
+    return kind;
   }
 
   private static void checkSent(DataType type) throws ConditionWriter.Untranslated {
@@ -124,18 +119,11 @@ final class TranslatedJoin {
 
   /** Texts as a list in JSON. */
   static String texts(List<String> texts) {
-    return "[" + String.join(",", texts.stream().map(TranslatedJoin::text).toArray(String[]::new)) + "]";
+    return texts.stream().map(TranslatedJoin::text).toList().toString();
   }
 
   /** A text as JSON; null for null. */
   static String text(String text) {
-    if (text == null) {
-      return "null";
-    }
-    StringBuilder made = new StringBuilder("\"");
-    for (char c : text.toCharArray()) {
-      made.append(c == '"' || c == '\\' ? "\\" + c : c < ' ' ? String.format("\\u%04x", (int) c) : String.valueOf(c));
-    }
-    return made.append('"').toString();
+    return text == null ? "null" : '"' + String.valueOf(JsonStringEncoder.getInstance().quoteAsString(text)) + '"';
   }
 }
