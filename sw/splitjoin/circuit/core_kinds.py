@@ -32,7 +32,7 @@ Fields = tuple[tuple[str, int], ...]
 Parameters = Any
 
 
-class CoreKind(ABC):
+class CoreKind:
     """A kind of core.
 
     Attributes:
@@ -44,37 +44,36 @@ class CoreKind(ABC):
     """
 
     name: str
-    has_index: bool
-    has_tables: bool
-    folds: bool
-    index_must: str
+    has_index: bool = False
+    has_tables: bool = False
+    folds: bool = False
+    index_must: str = "empty"
 
-    @abstractmethod
     def index_sizes(self, tests: int) -> range:
         """The numbers of tests that an index may be built on, for a condition with ``tests`` interval tests."""
+        return range(1)
 
-    @abstractmethod
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that this kind does not support."""
 
-    @abstractmethod
     def suitable_index(self, plan: Plan) -> tuple[int, ...]:
         """The tests that an index for ``plan`` is built on, main one first; empty without an index.
 
         Raises `UnsupportedError` if the condition has no test for such an index.
         """
+        return ()
 
-    @abstractmethod
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         """The same tests, for a plan whose main test is already chosen."""
+        return ()
 
-    @abstractmethod
     def lookups(self, config: Parameters) -> int:
         """The largest number of buckets that a probe looks up."""
+        return 0
 
-    @abstractmethod
     def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
-        """RegionWidths in bits of the index fields of tuples of stream ``side``, one for each test of the index."""
+        """Widths in bits of the index fields of tuples of stream ``side``, one for each test of the index."""
+        return ()
 
     def stored_fields(self, config: Parameters, side: str) -> Fields:
         """The fields of a stored tuple of stream ``side`` for the index, beside its keys."""
@@ -89,10 +88,28 @@ class CoreKind(ABC):
         return IndexCoder()
 
 
-class IndexKind(CoreKind):
-    """A kind of core with an index: it compares a probe with one candidate at a time."""
+class IndexKind(CoreKind, ABC):
+    """A kind of core with an index: it compares a probe with one candidate at a time.
 
-    has_index, has_tables, folds = True, False, False
+    Attributes:
+        needs: What the index needs in a condition, in words, such as "a comparison between the streams".
+    """
+
+    has_index = True
+    needs: str
+
+    @abstractmethod
+    def main_tests(self, plan: Plan) -> list[int]:
+        """The tests that may be the main one of the index, best first."""
+
+    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
+        found = self.main_tests(plan)
+        if not found:
+            other = "bucket" if self.name == "hash" and bands(plan) else "scan"
+            raise UnsupportedError(f"core {self.name} needs {self.needs}, and this condition has none; "
+                                   f"use core='{other}'")
+        best = None if plan.main is None else plan.main.test
+        return self.index_with(plan, best if best in found else found[0])
 
     def check_parameters(self, parameters: Parameters) -> None:
         check(f"lanes of core {self.name}", parameters.lanes, parameters.lanes == 1,
@@ -136,26 +153,7 @@ class Scan(CoreKind):
     """A core that reads its sub-window for each batch of probes. Every condition can have it."""
 
     name = "scan"
-    has_index, has_tables, folds = False, True, True
-    index_must = "empty"
-
-    def index_sizes(self, tests: int) -> range:
-        return range(1)
-
-    def check_parameters(self, parameters: Parameters) -> None:
-        pass
-
-    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
-        return ()
-
-    def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
-        return ()
-
-    def lookups(self, config: Parameters) -> int:
-        return 0
-
-    def index_widths(self, config: Parameters, side: str) -> tuple[int, ...]:
-        return ()
+    has_tables, folds = True, True
 
 
 #: Degree → a primitive polynomial over GF(2), its coefficients as bits. The number of a bucket is the remainder of all
@@ -170,21 +168,16 @@ class Hash(IndexKind):
 
     name = "hash"
     index_must = "one or more of the tests"
+    needs = "an equality between the streams that holds for every result, such as r.x = s.a"
 
     def index_sizes(self, tests: int) -> range:
         return range(min(1, tests), tests + 1)
 
-    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
-        found = points(plan)
-        if not found:
-            other = "bucket" if bands(plan) else "scan"
-            raise UnsupportedError(f"core hash needs an equality between the streams that holds for every result, such "
-                                   f"as r.x = s.a, and this condition has none; use core='{other}'")
-        best = None if plan.main is None else plan.main.test
-        return self.index_with(plan, best if best in found else found[0])
+    def main_tests(self, plan: Plan) -> list[int]:
+        return points(plan)
 
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
-        return with_other_keys(plan, main, points(plan))
+        return with_other_keys(plan, main, self.main_tests(plan))
 
     def lookups(self, config: Parameters) -> int:
         return 1
@@ -222,20 +215,16 @@ class Bucket(IndexKind):
 
     name = "bucket"
     index_must = "one or two of the tests"
+    needs = "a test that holds for every result and bounds a key at both ends, such as abs(r.x - s.a) <= 10"
 
     def index_sizes(self, tests: int) -> range:
         return range(1, _TESTS + 1)
 
-    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
-        found = points(plan) + bands(plan)
-        if not found:
-            raise UnsupportedError("core bucket needs a test that holds for every result and bounds a key at both "
-                                   "ends, such as abs(r.x - s.a) <= 10, and this condition has none; use core='scan'")
-        best = None if plan.main is None else plan.main.test
-        return self.index_with(plan, best if best in found else found[0])
+    def main_tests(self, plan: Plan) -> list[int]:
+        return points(plan) + bands(plan)
 
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
-        return with_other_keys(plan, main, points(plan) + bands(plan))[:_TESTS]
+        return with_other_keys(plan, main, self.main_tests(plan))[:_TESTS]
 
     def lookups(self, config: Parameters) -> int:
         return 1 << len(config.index)  # two neighbours a test
@@ -330,9 +319,7 @@ class BucketGrid(IndexCoder):
         return float(np.clip(cells / 2**self._bits[n], 1, WIDEST))
 
     def _reach(self, side: str, n: int, probes: TupleCodes) -> float:
-        """The length, in keys of ``side``, that the intervals of all but rare ``probes`` stay within; 0 if all are
-        points or empty.
-        """
+        """The length, in keys of ``side``, of the intervals of all but rare ``probes``; 0 for points and none."""
         key, test = self._keys[side][n], self._config.index[n]
         low, high = probes.lows[test][:SAMPLE], probes.highs[test][:SAMPLE]
         low, high = low[low <= high], high[low <= high]
@@ -359,17 +346,13 @@ class Ordered(IndexKind):
 
     name = "ordered"
     index_must = "one of the tests"
+    needs = "a comparison between the streams that holds for every result, such as r.x < s.a"
 
     def index_sizes(self, tests: int) -> range:
         return range(1, 2)
 
-    def suitable_index(self, plan: Plan) -> tuple[int, ...]:
-        found = leading_tests(plan)
-        if not found:
-            raise UnsupportedError("core ordered needs a comparison between the streams that holds for every result, "
-                                   "such as r.x < s.a, and this condition has none; use core='scan'")
-        best = None if plan.main is None else plan.main.test
-        return (max(found, key=lambda j: len(range_tests(plan, j)[1])) if best is None else best,)
+    def main_tests(self, plan: Plan) -> list[int]:
+        return sorted(leading_tests(plan), key=lambda j: len(range_tests(plan, j)[1]), reverse=True)
 
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return (main,)

@@ -73,9 +73,7 @@ def deciding_pairs(query: Query) -> DecidingPairs:
 
 
 def check_decides(found: DecidingPairs, plan: CircuitPlan, parameters: CircuitParameters) -> None:
-    """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` gives the pairs of ``found``, whose
-    condition has ``plan``.
-    """
+    """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` and ``plan`` gives these pairs."""
     try:
         check_folds(plan, parameters)
     except UnsupportedError as error:

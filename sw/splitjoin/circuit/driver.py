@@ -287,9 +287,7 @@ class CircuitSession(Session):
         return self._folding
 
     def states(self) -> FoldedStates:
-        """The folded states of R's tuples, in their order, that were not returned before. Only circuits that fold have
-        them; in place of pairs of R's probes.
-        """
+        """The folded states of R's tuples, in their order, that were not returned before, in place of pairs."""
         if self._states is None or self._decides is not None:
             raise DeviceError("the circuit does not fold; open a query with aggregates")
         return self._states.take()
@@ -301,9 +299,7 @@ class CircuitSession(Session):
         return self.poll()
 
     def advance(self, now: int) -> None:
-        """Promise that no tuple below event time ``now`` will be pushed, so that older tuples expire as they would at
-        one of that time.
-        """
+        """Promise that no tuple below event time ``now`` will be pushed: older ones expire as at one of then."""
         if self._sources is not None:
             self._receive(*self._sources.advance(now), until_end=False)
             return
@@ -403,7 +399,6 @@ class CircuitSession(Session):
         return {name: self._selected(selection(0, 0, n)) for n, name in enumerate(STAGES)}
 
     def _selected(self, word: int) -> int:
-        """The counter that ``word`` selects."""
         self._write("select", word)
         for _ in range(SELECTION_CYCLES):  # a read takes a cycle at least
             self._read("select")

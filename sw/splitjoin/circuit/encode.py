@@ -109,9 +109,7 @@ def unpack(record: Record, words: Words) -> dict[str, Codes]:
 
 
 def _bit_runs(at: int, width: int) -> Iterator[tuple[int, np.uint64, np.uint64, np.uint64]]:
-    """Of a field of ``width`` bits from bit ``at`` on, its part in each word: the word, the part's first bit in it and
-    in the field, and a mask of as many bits.
-    """
+    """For each word with a part of the field: its number, the part's first bit in it and in the field, and a mask."""
     done = 0
     while done < width:
         word, bit = divmod(at + done, WORD_BITS)
@@ -196,9 +194,7 @@ class Encoder:
         return pack(self._config.input_record, {"op": Op.FLUSH, "stream": int(last and self._config.whole_states)}, 1)
 
     def tick(self, now: int) -> Words:
-        """The record by which tuples expire as at event time ``now``: none where the circuit has no time, or nothing
-        that could expire.
-        """
+        """The record by which tuples expire as at event time ``now``: none if there is nothing that could."""
         if not self._config.time_bits or self._last is None or now <= self._last:
             return np.zeros((0, self._config.input_record.words), np.uint32)
         time = self._device_time(np.array([now], np.int64))

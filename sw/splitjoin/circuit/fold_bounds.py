@@ -88,9 +88,7 @@ class StateBounds:
                 and all(self._within(c, -low, linear, sign=-1) for c in lows))
 
     def _within(self, candidate: Sum, end: int, linear: frozenset[int], sign: int) -> bool:
-        """True if ``sign`` times ``candidate`` is at most ``end`` times i + j where the two states have i and j
-        partners, 1 at least each.
-        """
+        """True if ``sign · candidate <= end · (i + j)`` for states of i and j partners, 1 at least each."""
         constant, by = sign * candidate[0], {"r": 0, "s": 0}
         for (side, name), factor in candidate[1]:
             slot = self._number(name)
@@ -108,7 +106,6 @@ class StateBounds:
                 or all(self._least(_times(_added(c, mine), -1)) >= 0 for c in highs for mine in own))
 
     def _least(self, candidate: Sum) -> int:
-        """The least value of ``candidate``."""
         least = candidate[0]
         for (_, name), factor in candidate[1]:
             slot = self._number(name)

@@ -159,7 +159,6 @@ class _Choice:
         self._parts: dict[Any, FoldPart] = {}
 
     def of(self, query: Query, built: Sequence[Aggregate]) -> FoldChoice:
-        """The whole choice for ``query``, with values and parts for the aggregates ``built`` too."""
         outputs = []
         for aggregate in (*built, *query.aggregates):
             try:

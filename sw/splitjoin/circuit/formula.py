@@ -89,9 +89,7 @@ def formula_of(condition: Expr, slots_r: tuple[KeySlot, ...], slots_s: tuple[Key
 
 
 def computed(condition: Expr) -> tuple[bool, str]:
-    """True if a circuit computes ``condition``, of texts that are ordered as far as their keys tell; and the reason why
-    it does not decide it, empty if it does.
-    """
+    """True if a circuit computes ``condition``; and the reason why it does not decide it, empty if it does."""
     try:
         _, exact = condition_graph(condition, _Inputs((), ()))
     except UnsupportedError as error:

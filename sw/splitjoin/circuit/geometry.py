@@ -157,7 +157,6 @@ def queued_body(config: Configuration, side: str) -> tuple[list[int], list[int],
 
 
 def _places(body: Record, *parts: Record) -> Iterator[int]:
-    """The bits of ``body`` that its ``parts`` take."""
     offsets = body.offsets()
     for name, width in (field for part in parts for field in part.fields):
         yield from range(offsets[name][0], offsets[name][0] + width)
@@ -271,9 +270,7 @@ def distance_bits(config: Configuration) -> int:
 
 
 def window_count_bits(config: Configuration) -> int:
-    """Number of bits of a ROWS window's length that the circuit needs: a ring of this capacity never reaches the end of
-    a longer window.
-    """
+    """Bits of a ROWS window's length: a ring of this capacity never reaches the end of a longer one."""
     return (config.cores * (config.capacity + 2)).bit_length()
 
 
@@ -304,9 +301,7 @@ def outcome_latency(config: Configuration) -> int:
 
 
 def reads_under_way(latency: int) -> int:
-    """Outcomes of a scan that may still arrive after its list is full and the scan knows it; ``latency``: cycles from a
-    read to its outcome.
-    """
+    """Outcomes of a scan that may arrive after its list is full, ``latency`` cycles from a read to its outcome."""
     return latency + 6
 
 
@@ -316,9 +311,7 @@ def finds_under_way(latency: int) -> int:
 
 
 def list_depth(config: Configuration, latency: int) -> int:
-    """Entries of the list of a region that scans, a power of two: more than the reads of the longest pass and those in
-    flight together.
-    """
+    """Entries of a scan's list of results, a power of two: more than its longest pass, and the reads in flight."""
     return _listed(max(2 * (config.capacity // config.lanes),
                        (config.capacity + stores(config)) // config.lanes + reads_under_way(latency) + 1))
 

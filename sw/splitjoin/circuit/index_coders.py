@@ -177,9 +177,7 @@ class _Stored:
         return key_cells(self._key, self._width, codes).astype(np.uint64) if self._width else np.zeros_like(codes)
 
     def reach(self, low: Codes, high: Codes) -> tuple[Codes, Codes, npt.NDArray[np.bool_]]:
-        """The first and the last cell of the stored tuples that the intervals of probes meet, modulo 2^64, and a flag
-        for those that meet none.
-        """
+        """The first and last cell that each probe's interval meets, modulo 2^64; and True for those that meet none."""
         least, greatest, longest = (np.uint64(pick(x)) for pick, x in zip(
             (min, max, max), zip(*[batch[1:] for batch in self._batches] or [(2**64 - 1, 0, 0)], strict=True),
             strict=True))

@@ -438,9 +438,7 @@ def _time_bits(query: Query, parameters: BuildParameters, longest: int | None) -
 
 
 def time_bits_for(longest: int) -> int:
-    """Bits of device time, whole bytes so that few circuits serve all RANGEs. Ages reach twice the RANGE plus one (see
-    `Encoder`).
-    """
+    """Bits of device time, in whole bytes, so that few circuits serve all RANGEs; for ages see `Encoder`."""
     bits = (2 * longest + 2).bit_length()
     if bits > 64:
         raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "

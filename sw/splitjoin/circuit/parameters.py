@@ -85,13 +85,11 @@ def _switch(initial: Any = False, /, **declaration: Any) -> Any:
 
 
 def _number(initial: Any, low: int, high: int, /, **declaration: Any) -> Any:
-    """A whole number from ``low`` to ``high``."""
     return _parameter(initial, **{"holds": lambda value: within(value, low, high), "must": f"{low} to {high}",
                                   "default": str(initial), **declaration})
 
 
 def _choice(initial: str, values: tuple[str, ...], /, **declaration: Any) -> Any:
-    """One of ``values``."""
     must = " or ".join(values) if len(values) == 2 else f"one of {', '.join(values)}"
     return _parameter(initial, **{"holds": lambda value: value in values, "must": must, "parse": str,
                                   "choices": values, "default": initial, **declaration})

@@ -93,9 +93,7 @@ class Schedule:
 
 
 def parts(width: int, chain: int) -> tuple[int, ...]:
-    """The bits of a ``width``-bit comparison that are decided in each cycle: parts as equal as possible, the lowest
-    first.
-    """
+    """Bits of a ``width``-bit comparison that each cycle decides, as equal as possible, the lowest first."""
     count = -(-width // chain)
     return tuple(width // count + (n < width % count) for n in range(count))
 

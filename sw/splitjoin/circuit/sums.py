@@ -50,9 +50,7 @@ class AxisRelation:
 
 @dataclass(frozen=True)
 class SumRelation:
-    """The relation that the sum of ``axes``, and of the keys ``r`` and ``s`` if given, is at most ``limit``; with
-    ``above``, that it is greater.
-    """
+    """The sum of ``axes``, and of the keys ``r`` and ``s`` if given, is at most ``limit``; with ``above``, greater."""
 
     axes: tuple[AxisRelation, ...]
     limit: int
@@ -156,7 +154,7 @@ def _squares(weight: int) -> tuple[int, int]:
     return root << shift // 2, shift % 2
 
 
-def _difference(kind: str, u: Total, shift: int) -> AxisRelation:
+def _difference(kind: AxisKind, u: Total, shift: int) -> AxisRelation:
     """The axis of ``u``, which is whole and linear."""
     if u.mixed or any(isinstance(x, Isqrt) for x in u.terms):
         raise NotComputed
@@ -167,8 +165,7 @@ def _difference(kind: str, u: Total, shift: int) -> AxisRelation:
     if first < 0:  # squares and absolute values do not depend on the sign
         u = u.times(-1)
         r, s = u.only("r"), u.only("s")
-    made = AxisRelation("square" if kind == "square" else "absolute", _key("r", r), _key("s", s.times(-1)),
-                        int(u.constant), shift)
+    made = AxisRelation(kind, _key("r", r), _key("s", s.times(-1)), int(u.constant), shift)
     if made.bits > 64:
         raise NotComputed(f"the difference '{u.expr()}' has {made.bits} bits, and a circuit takes up to 64; narrower "
                           f"ranges of the columns would do (splitjoin.field with min and max)")

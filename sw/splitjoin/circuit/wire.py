@@ -323,9 +323,7 @@ class Configuration(BuildParameters):
         return self.stored_values(side) if self.whole_states else Record(())
 
     def body(self, side: str) -> Record:
-        """A tuple of stream ``side`` on the link: its keys, its bounds but for those that are its keys, the fields for
-        an index, and the values to be folded.
-        """
+        """A tuple of stream ``side`` on the link: keys, bounds that are no keys, an index's fields, and values."""
         return Record(tuple(dict.fromkeys(
             self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields + self.reach(side).fields
             + self.payload(side).fields)))
@@ -348,9 +346,7 @@ class Configuration(BuildParameters):
 
     @property
     def beats(self) -> int:
-        """Items of kind PAIR that carry an R probe's state, 64 bits each, in front of its star, which carries the last
-        32 bits in its field ``s``.
-        """
+        """Items of kind PAIR, each with 64 bits of a state, before its star, whose ``s`` has the last 32."""
         return max(0, -(-(self.state.width - ROW_BITS) // (2 * ROW_BITS))) if self.folds else 0
 
     @cached_property
@@ -411,13 +407,9 @@ class Configuration(BuildParameters):
                     del graph["places"]  # lines of source
                 if not in_order:
                     del part["add"]
-        if not self.whole_states:  # it says nothing of other circuits
-            del configuration["whole_states"]
-        for name in ("queue", "fault_timeout"):  # they say nothing of a circuit without
-            if not configuration[name]:
+        for name, plain in (("whole_states", False), ("queue", 0), ("fault_timeout", 0), ("root_width", 1)):
+            if configuration[name] == plain:  # it says nothing of other circuits
                 del configuration[name]
-        if self.root_width == 1:  # it says nothing of a circuit that gives an item a cycle
-            del configuration["root_width"]
         return {
             "abi_version": ABI_VERSION,
             "configuration": configuration,

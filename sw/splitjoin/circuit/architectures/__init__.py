@@ -16,7 +16,6 @@ __all__ = ["ARCHITECTURES", "Architecture"]
 
 
 def _declared() -> Iterator[Architecture]:
-    """The one that each folder declares."""
     for found in pkgutil.iter_modules(__path__, f"{__name__}."):
         if found.ispkg:
             for value in vars(importlib.import_module(found.name)).values():

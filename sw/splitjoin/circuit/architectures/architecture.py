@@ -130,9 +130,7 @@ _SCANS: Only = {"core": (("auto", "scan"), "auto or scan"), "tables": ((False,),
 
 
 class MovingArchitecture(Architecture):
-    """A baseline in which tuples move between cores that scan: none of them can be masked, as none has tuples of its
-    own.
-    """
+    """A baseline in which tuples move between cores that scan: none has tuples of its own to be masked with it."""
 
     sequential, folds = False, False
     baseline, moves = True, True

@@ -61,9 +61,7 @@ class TableCost:
     signals: int
 
     def tables(self, family: Family, probes: int) -> Resources:
-        """The cost of a lane's tables of 16 rows: six LUT4 for 16 × 4 bits of LUT RAM, on UltraScale+ eight LUTs for 32
-        × 14 bits.
-        """
+        """The cost of a lane's tables of 16 rows: six LUT4 for 4 bits, on UltraScale+ eight LUTs for 14."""
         resources = Resources()
         for size in probe_groups(probes):
             for bits in (outputs * size for outputs in self.outputs):

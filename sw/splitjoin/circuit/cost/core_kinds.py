@@ -114,9 +114,7 @@ def _index(config: Configuration, side: str, family: Family, w: RegionWidths, ad
 
 
 def _prober(config: Configuration, family: Family, w: RegionWidths, reach: Resources) -> Resources:
-    """The cost of the prober, which looks up a probe's buckets and follows their chains; ``reach``: the cost of their
-    numbers.
-    """
+    """The cost of looking up buckets and following their chains; ``reach``: the cost of the buckets' numbers."""
     p = w.position
     lookups = config.kind.lookups(config)
     cursor = 1 + 2 * p

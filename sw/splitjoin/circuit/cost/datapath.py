@@ -53,9 +53,7 @@ class DatapathCost:
 
 
 def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> DatapathCost:
-    """The cost of the datapath of a region that stores stream ``side``. Raises `UnsupportedError` for an unknown
-    family.
-    """
+    """The datapath's cost in a region that stores stream ``side``. Raises `UnsupportedError` for an unknown family."""
     known, widths, n = check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side)
     pair, lane, probe, region, delayed = _shared(known, widths, n, config.tests, config.test_widths, config.sums,
                                                  config.registers, config.schedule, config.tables, config.formula)
@@ -151,9 +149,7 @@ def _looked_up(family: Family, width: int, wide: int, registers: PipelineRegiste
 
 
 def _tree(family: Family, root: Gate | int, signals: list[int]) -> Resources:
-    """The cost of the Boolean tree and the register of its outcome; ``signals``: number of signals of each test's
-    outcome.
-    """
+    """The cost of the Boolean tree and its register; ``signals``: the number of signals of each test's outcome."""
     if isinstance(root, int) or root.stage == 0:
         return Resources(lut=combine(family, _plain(root), signals), ff=1)
     resources, until = Resources(lut=1, ff=1), dict[int, int]()
@@ -177,9 +173,7 @@ def _plain(node: Gate | int) -> object:
 
 
 def _codes(family: Family, width: int, chain: int) -> list[tuple[int, int]]:
-    """For each part of a comparison, the bits of a code and the LUTs that compute it, without the previous part's
-    outcome.
-    """
+    """For each part of a comparison the bits of a code, without the previous part's outcome, and the LUTs of one."""
     codes = [key_code(family, size + (n > 0)) for n, size in enumerate(parts(width, chain))]
     return [(bits - (n > 0), luts) for n, (bits, luts) in enumerate(codes)]
 

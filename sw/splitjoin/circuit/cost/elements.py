@@ -9,9 +9,7 @@ _BLOCKS = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
 
 
 def adder(family: Family, *widths: int) -> int:
-    """LUTs of adders, subtractors or comparisons by size, one for each width: a carry bit per LUT, on ECP5 in cells of
-    two.
-    """
+    """LUTs of adders, or comparisons by size, one for each width: a carry bit a LUT, on ECP5 in cells of two."""
     return sum(2 * -(-width // 2) if family == "ecp5" else width for width in widths)
 
 
@@ -37,16 +35,12 @@ def equal(family: Family, *widths: int) -> int:
 
 
 def mux(family: Family, ways: int, width: int = 1) -> int:
-    """LUTs of a multiplexer over ``ways`` words: two ways per LUT4, four per LUT6; wider ones use the slices' own
-    multiplexers.
-    """
+    """LUTs of a multiplexer over ``ways`` words: two ways a LUT4, four a LUT6; wider ones use the slices' own."""
     return 0 if ways < 2 else -(-ways // (2 if family == "ecp5" else 4)) * width
 
 
 def fifo(family: Family, width: int, depth: int) -> Resources:
-    """The cost of a `splitjoin_hw.network.queue.Queue` in LUT RAM: six LUT4 for 16 × 4 bits, on UltraScale+ eight LUTs
-    for 32 × 14 bits.
-    """
+    """The cost of a `splitjoin_hw.network.queue.Queue` in LUT RAM: six LUT4 for 16 × 4 bits, or eight for 32 × 14."""
     bits = (depth - 1).bit_length()
     if family == "ecp5":
         rows = -(-depth // 16)

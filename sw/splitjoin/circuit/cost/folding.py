@@ -133,9 +133,7 @@ def stored_states(config: Configuration, family: Family) -> Resources:
 
 
 def _lifted_bits(config: Configuration) -> int:
-    """The bits in which states of one partner differ: constants, and copies of a sign or of another part's value, take
-    no registers.
-    """
+    """The bits in which states of one partner differ: constants and copies of others take no registers."""
     found = 1  # that there is a partner
     for part in _different(config):
         nullable = any(config.values[v].nullable for v in part.values)
@@ -158,9 +156,7 @@ def _different(config: Configuration) -> list[FoldPart]:
 
 
 def whole_states(config: Configuration, family: Family) -> tuple[Resources, Resources]:
-    """The cost of a merger of the states of stored tuples, and of the part that merges them with those of earlier
-    partners, which wait in block RAM.
-    """
+    """The cost of a merger of stored tuples' states, and of merging those of earlier partners, which wait in RAM."""
     bits = config.state.width
     merger = Resources(lut=bits + control(family, 16), ff=bits + 2 + (config.cores - 1).bit_length())
     rows = state_fifo_depth(config)
@@ -170,9 +166,7 @@ def whole_states(config: Configuration, family: Family) -> tuple[Resources, Reso
 
 
 def _tree(config: Configuration, lanes: int, family: Family) -> Resources:
-    """The cost of merging the states of a read, one of each of ``lanes`` for a probe, or of each probe for a lane, and
-    of masking those without a hit.
-    """
+    """The cost of merging the states of a read, one for each of ``lanes``, and of masking those without a hit."""
     cost = Resources(lut=lanes, ff=lanes - 1)
     for part in config.folds:
         merge = _part(config, part, family)

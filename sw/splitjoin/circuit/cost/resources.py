@@ -87,23 +87,22 @@ def comparator(family: Family, width: int) -> int:
     return 2 * -(-halves // 2)
 
 
-def combine(family: Family, tree: object, inputs: int | Sequence[int] = 2) -> int:
-    """LUTs of a Boolean ``tree`` over tests. Each test is the AND of ``inputs`` signals, one number for all tests or
-    one for each.
+def combine(family: Family, tree: object, inputs: Sequence[int]) -> int:
+    """LUTs of a Boolean ``tree`` over tests, each of which is the AND of so many ``inputs``.
 
     Nodes are packed into LUTs by the algorithm of Chortle-crf (Francis, Rose, Vranesic: Chortle-crf, DAC 1991): the
     inputs of a gate by first fit, widest first; then the fullest LUT's output feeds the next LUT that has room.
     """
-    if isinstance(tree, int) and (inputs if isinstance(inputs, int) else inputs[tree]) == 1:
+    if isinstance(tree, int) and inputs[tree] == 1:
         return 0
     luts, _ = _cover(tree, _INPUTS[family], inputs)
     return luts + 1
 
 
-def _cover(tree: object, room: int, inputs: int | Sequence[int]) -> tuple[int, int]:
+def _cover(tree: object, room: int, inputs: Sequence[int]) -> tuple[int, int]:
     """LUTs below the LUT at the root of ``tree``, and the number of inputs that the root uses."""
     if isinstance(tree, int):
-        return 0, inputs if isinstance(inputs, int) else inputs[tree]
+        return 0, inputs[tree]
     assert isinstance(tree, tuple)
     parts = [_cover(part, room, inputs) for part in _operands(tree)]
     luts = sum(below for below, _ in parts)

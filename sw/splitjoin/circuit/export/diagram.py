@@ -61,7 +61,6 @@ class _Diagram(Drawing):
         super().__init__()
 
     def drawn(self) -> str:
-        """The whole drawing."""
         config = self._config
         self._link("link, to the circuit", "records", config.input_record)
         if config.sources > 1:
@@ -241,7 +240,6 @@ class _Diagram(Drawing):
     # Parts and their cells.
 
     def _parts(self, block: str) -> list[tuple[str, PartCost]]:
-        """Name → the parts of ``block``."""
         return [(name, part) for name, part in self._cost.parts.items() if _block(name) == block]
 
     def _cells(self, block: str) -> str:
@@ -259,7 +257,6 @@ class _Diagram(Drawing):
 
 
 def _block(part: str) -> str:
-    """The block that ``part`` belongs to."""
     return next((block for block, begins in _PARTS.items() if part.startswith(begins)), "cores")
 
 

@@ -189,7 +189,6 @@ class _States:
         return state
 
     def _parts(self, aggregate: Aggregate, parts: Sequence[int], row: int, partners: list[int]) -> dict[str, int]:
-        """The fields of ``aggregate``'s parts of the state of R's tuple ``row``."""
         fields: dict[str, int] = {}
         for term, n in zip(aggregate.terms, parts, strict=True):
             if isinstance(term, FoldTerm):
@@ -205,7 +204,6 @@ class _States:
         return fields
 
     def _fold(self, term: FoldTerm, part: int, row: int, partners: list[int]) -> dict[str, int]:
-        """The fields of the part that folds ``term``."""
         evaluators = [compile_condition(e) for e in term.args]
         with np.errstate(all="ignore"):
             given = [[f({}, self._tuples[s]) for f in evaluators] for s in partners]

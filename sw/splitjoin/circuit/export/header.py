@@ -190,7 +190,6 @@ def _literal(n: int) -> str:
 
 
 def _c(term: Term, names: dict[str, str]) -> str:
-    """``term`` as an expression of C."""
     if isinstance(term, int):
         return f"(sj_whole){_literal(term)}"
     if isinstance(term, str):

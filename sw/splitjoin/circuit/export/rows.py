@@ -192,7 +192,6 @@ class _Rows:
         return _chain("+", parts)
 
     def _value(self, key: Key) -> Term:
-        """The value of a key of this stream."""
         assert isinstance(key, ExactKey)
         self._reach(sum(max(abs(x * t.factor * t.scale) for x in value_range(t.expr)) for t in key.terms))
         return self._exact(key.terms)

@@ -46,9 +46,7 @@ class CoreSpeed(ABC):
 
     @abstractmethod
     def shapes(self, least: int, lanes: int | None, probes: int | None) -> Iterator[Shape]:
-        """The shapes to try for cores that hold at least ``least`` tuples; ``lanes``, ``probes``: the requested
-        numbers, or None.
-        """
+        """Shapes of cores that hold at least ``least`` tuples; ``lanes``, ``probes``: as requested, or None."""
 
     def candidates(self, config: Configuration, load: Workload) -> tuple[float, float]:
         """Tuples of R and of S that a probe is compared with in each core: without an index all stored tuples."""
@@ -143,16 +141,11 @@ class IndexSpeed(CoreSpeed):
         # The candidates of the core with the most, and the lookups of buckets after the first.
         chances = maximum_distribution((max(self.candidates(config, load)),), config.cores)
         work: float = _CANDIDATE * sum(n * chance for n, chance in enumerate(chances))
-        return work + (config.kind.lookups(config) - 1), _probe_cycles(chances)
+        return work + (config.kind.lookups(config) - 1), _moments(chances)[0]
 
     def shapes(self, least: int, lanes: int | None, probes: int | None) -> Iterator[Shape]:
         for room in _ROOM:
             yield Shape(room * least, 1, 1)
-
-
-def _probe_cycles(chances: list[float]) -> float:
-    """Expected cycles of a probe; ``chances``: the probability of each number of candidates."""
-    return _moments(chances)[0]
 
 
 def _moments(chances: list[float]) -> tuple[float, float]:

@@ -98,9 +98,7 @@ class Proposal:
 
     @property
     def kind(self) -> str:
-        """The kind of the cores: "scan" compares every probe with every stored tuple, the others look
-        candidates up.
-        """
+        """The kind of the cores: "scan" compares every stored tuple, the others look candidates up."""
         return self.design.config.core
 
     @property

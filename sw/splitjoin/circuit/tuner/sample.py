@@ -129,9 +129,7 @@ def _visible(query: Query, whole: Arrivals, side: Side) -> npt.NDArray[np.int64]
 
 
 def _searchable(query: Query) -> Query | None:
-    """A query for the pairs that meet the tests that an index can go by: ``query`` itself, if it has no other tests;
-    None if it has none.
-    """
+    """``query`` with those tests alone that an index can go by; None if it has none."""
     condition = query.predicate
     parts = condition.args if isinstance(condition, And) else (condition,)
     plans = [plan_with_bounds(part) for part in parts]
@@ -144,7 +142,6 @@ def _searchable(query: Query) -> Query | None:
 
 
 def _pairs(query: Query, whole: Arrivals) -> tuple[int, int]:
-    """Results of R's probes and of S's."""
     count = np.zeros(2, np.int64)
     with host().open(replace(query.pairs, order=Order("none"))) as session:
         rest: Arrivals | None = whole

@@ -185,9 +185,7 @@ def _tables(base: Configuration, requirements: Requirements) -> list[bool]:
 
 
 def _queues(load: Workload, requirements: Requirements) -> list[int]:
-    """The values of ``queue`` to try: with alternating input a queue is of no use, and `QUEUED` records are enough for
-    any other.
-    """
+    """The values of ``queue`` to try: none with alternating input, and `QUEUED` for any other."""
     if requirements.queue is not None:
         return [requirements.queue]
     return [0] if load.arrival == "alternating" else [0, QUEUED]

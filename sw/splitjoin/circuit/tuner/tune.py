@@ -107,9 +107,7 @@ def tune(query: Query, *, board: str = "ulx3s_85f", rate: float | None = None, l
 
 
 def _with_candidates(base: Configuration, load: Workload) -> Workload:
-    """``load`` where all candidates leave a circuit like ``base``: those of its index, or every tuple of the window, as
-    nobody knows how many meet the other tests.
-    """
+    """``load`` where all candidates leave a circuit like ``base``, of its index or of the whole window."""
     return replace(load, matches=max(load.matches, (load.selectivity if base.index else 1.0) * load.tuples))
 
 
@@ -152,7 +150,6 @@ def _load(query: Query, plan: Plan, windows: tuple[int, int], matches: float | N
 
 
 def _window(query: Query, side: Side, rate: float | None, window_tuples: int | tuple[int, int] | None) -> int:
-    """Number of tuples in the window of stream ``side``."""
     given = window_tuples["rs".index(side)] if isinstance(window_tuples, tuple) and len(window_tuples) == 2 \
         else window_tuples
     if given is not None and not (type(given) is int and given >= 1):

@@ -205,9 +205,7 @@ def merger_cost(config: Configuration, inputs: int, family: Family) -> Resources
 
 
 def _lookahead(bits: int, family: Family) -> Resources:
-    """The cost of four results in LUT RAM with two outputs: one whole result, and the kind and ``bits`` bits of the
-    next.
-    """
+    """The cost of four results in LUT RAM: one is read whole, of the next its kind and ``bits`` bits."""
     width, luts = (4, 6) if family == "ecp5" else (14, 8)
     ram = sum(luts * -(-shown // width) for shown in (ROW_BITS, ROW_BITS, bits, 2))
     return Resources(lut=ram + 40, ff=16)
