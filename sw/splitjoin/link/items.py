@@ -45,9 +45,7 @@ class ItemReader(Protocol):
         """Take the bytes of the next reply."""
 
     def take(self) -> Items:
-        """The whole items that were fed since the last call, as on the wire. Raises `DeviceError` for bytes that are no
-        items.
-        """
+        """The whole items since the last call, as on the wire. Raises `DeviceError` for bytes that are none."""
 
 
 class PlainItems:

@@ -90,13 +90,11 @@ class AxiTransport(Transport):
             time.sleep(0.001)
 
     def _beats(self, records: Words) -> bytes:
-        """``records`` as beats of AXI4-Stream."""
         block = np.zeros((len(records), self._shape.record_bytes // 4), "<u4")
         block[:, :records.shape[1]] = records
         return block.tobytes()
 
     def _items(self, beats: bytes | bytearray) -> Items:
-        """The items in whole ``beats``."""
         self._items_before += len(beats) // self._shape.item_bytes
         records = np.frombuffer(bytes(beats), "<u4").reshape(-1, self._shape.item_bytes // 4)
         return single_items(records, self._config)[0]
@@ -112,5 +110,4 @@ class AxiTransport(Transport):
         self._bound.check(self._items_before + nbytes // self._shape.item_bytes)
 
     def _has_end(self, beats: bytes) -> bool:
-        """True if the last one of whole ``beats`` is END."""
         return bool(beats) and beats[-self._shape.item_bytes] & 3 == ItemKind.END

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -130,7 +131,7 @@ class Sidecar:
                              f"release")
         wrong = [name for name, good in (
             ("parameters", isinstance(content.get("parameters"), dict) and set(content["parameters"]) <= set(_NAMES)),
-            ("abi", isinstance(content.get("abi"), str) and _is_hash(content["abi"])),
+            ("abi", isinstance(content.get("abi"), str) and re.fullmatch("[0-9a-f]{16}", content["abi"])),
             ("board", isinstance(content.get("board"), str)),
             *((name, type(content.get(name)) is int and content[name] > 0) for name in ("clock_hz", "baud")),
             ("pack", isinstance(content.get("pack", False), bool)),
@@ -154,7 +155,3 @@ def _described(column: Column) -> str:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
-
-
-def _is_hash(text: str) -> bool:
-    return len(text) == 16 and all(digit in "0123456789abcdef" for digit in text)

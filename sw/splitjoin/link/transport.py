@@ -36,9 +36,7 @@ class ByteChannel(Protocol):
         """Send ``data``. Raises `ChannelLost` if the channel is gone."""
 
     def read(self, seconds: float) -> bytes:
-        """Bytes that have been received, or arrive within ``seconds``; empty if nothing does. Raises `ChannelLost` if
-        the channel is gone.
-        """
+        """Bytes that are there, or come within ``seconds``. Raises `ChannelLost` if the channel is gone."""
 
     def close(self) -> None:
         """Release the channel."""

@@ -188,7 +188,6 @@ class ZynqTransport(AxiTransport):
                 time.sleep(0.001)
 
     def _start(self, channel: int, at: int, size: int) -> None:
-        """Start a transfer of ``size`` bytes from or to byte ``at`` of the buffer."""
         dma, address = self._nodes.dma, self._nodes.address + at
         dma.write(channel + _ADDRESS, address & 0xFFFFFFFF)
         if address >> 32:  # engines for 32 bits of address lack this register

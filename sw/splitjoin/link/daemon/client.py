@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -290,8 +290,8 @@ def daemon_status(socket: str | os.PathLike[str] | None = None) -> dict[str, Any
 
     Raises `DeviceError` if no daemon listens there.
     """
-    found = _asked_once(socket, {"op": "status"})
-    return {name: value for name, value in found.items() if name != "payloads"}
+    with closing(ClientConnection(socket, patience=_PATIENCE)) as connection:
+        return dict(connection.ask({"op": "status"}).header)
 
 
 def daemon_addresses(socket: str | os.PathLike[str] | None = None, device: str | None = None) -> list[str]:
@@ -301,17 +301,6 @@ def daemon_addresses(socket: str | os.PathLike[str] | None = None, device: str |
 
 def stop_daemon(socket: str | os.PathLike[str] | None = None) -> None:
     """End the daemon at ``socket``, and wait until another one can start. Raises `DeviceError` without a daemon."""
-    connection = ClientConnection(socket, patience=_PATIENCE)
-    try:
+    with closing(ClientConnection(socket, patience=_PATIENCE)) as connection:
         connection.ask({"op": "stop"})
         connection.wait_for_end()
-    finally:
-        connection.close()
-
-
-def _asked_once(socket: str | os.PathLike[str] | None, header: Mapping[str, Any]) -> dict[str, Any]:
-    connection = ClientConnection(socket, patience=_PATIENCE)
-    try:
-        return dict(connection.ask(header).header)
-    finally:
-        connection.close()

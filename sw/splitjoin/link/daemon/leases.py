@@ -209,29 +209,27 @@ class Leases:
         token or its query differs: the client has continued without it.
         """
         with self._changed:
-            for unit in self.units:
-                lease = unit.lease
-                if lease is None or lease.detached is None or lease.key != key or not wanted.suits(unit):
-                    continue
-                if (lease.token, lease.query) != (token, query):
-                    unit.counts.discarded += 1
-                    self._end(lease)
-                    self._dispatch()
-                    return None
-                lease.holder, lease.since, lease.detached, lease.token = holder, self._clock(), None, None
-                unit.counts.leases += 1
-                unit.counts.attached += 1
-                return lease
-        return None
+            lease = next((one for one in self._detached() if one.key == key and wanted.suits(one.unit)), None)
+            if lease is None:
+                return None
+            counts = lease.unit.counts
+            if (lease.token, lease.query) != (token, query):
+                counts.discarded += 1
+                self._end(lease)
+                self._dispatch()
+                return None
+            lease.holder, lease.since, lease.detached, lease.token = holder, self._clock(), None, None
+            counts.leases += 1
+            counts.attached += 1
+            return lease
 
     def expire(self) -> None:
         """End the sessions that were detached for longer than the idle time-out."""
         with self._changed:
             now = self._clock()
-            for unit in self.units:
-                lease = unit.lease
-                if lease is not None and lease.detached is not None and now - lease.detached >= self._idle_timeout:
-                    unit.counts.expired += 1
+            for lease in self._detached():
+                if now - (lease.detached or 0) >= self._idle_timeout:
+                    lease.unit.counts.expired += 1
                     self._end(lease)
             self._dispatch()
 
@@ -239,9 +237,8 @@ class Leases:
         """End detached sessions, and wake waiting clients, which get an error."""
         with self._changed:
             self._stopped = True
-            for unit in self.units:
-                if unit.lease is not None and unit.lease.detached is not None:
-                    self._end(unit.lease)
+            for lease in self._detached():
+                self._end(lease)
             self._changed.notify_all()
 
     def status(self) -> dict[str, Any]:
@@ -277,21 +274,19 @@ class Leases:
 
     def _choose(self, wanted: Wanted) -> LeasedDevice | None:
         """A free unit that suits; else the one whose session was detached first; None if clients use all of them."""
-        suitable = [unit for unit in self.units if wanted.suits(unit)]
-        for unit in suitable:
-            if unit.lease is None:
-                return unit
-        detached = [(unit.lease.detached, n) for n, unit in enumerate(suitable)
-                    if unit.lease is not None and unit.lease.detached is not None]
-        return suitable[min(detached)[1]] if detached else None
+        free = next((unit for unit in self.units if wanted.suits(unit) and unit.lease is None), None)
+        detached = [lease for lease in self._detached() if wanted.suits(lease.unit)]
+        return free or (min(detached, key=lambda lease: lease.detached or 0).unit if detached else None)
+
+    def _detached(self) -> list[Lease]:
+        return [unit.lease for unit in self.units if unit.lease is not None and unit.lease.detached is not None]
 
     def _end_detached(self, key: str | None) -> None:
         """End the detached session of ``key``: its client has continued without it."""
-        for unit in self.units:
-            if key is not None and unit.lease is not None and unit.lease.detached is not None and (
-                    unit.lease.key == key):
-                unit.counts.discarded += 1
-                self._end(unit.lease)
+        for lease in self._detached():
+            if key is not None and lease.key == key:
+                lease.unit.counts.discarded += 1
+                self._end(lease)
 
     def _end(self, lease: Lease) -> None:
         """Close the session of ``lease``, and free its unit."""
