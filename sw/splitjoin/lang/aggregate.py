@@ -203,7 +203,6 @@ def _called(call: AggregateCall, r: Schema, s: Schema, name: str) -> Aggregate:
 
 
 def _user(fold: Fold, args: Sequence[Expr], name: str, text: str) -> Aggregate:
-    """The user-defined aggregate ``fold`` of ``args``."""
     if len(args) != len(fold.arguments):
         raise PredicateError(f"{text!r}: {fold.name} takes {len(fold.arguments)} values "
                              f"({', '.join(a.name for a in fold.arguments)}), not {len(args)}")

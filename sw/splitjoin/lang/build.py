@@ -250,7 +250,6 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
 
 
 def _times_of_day(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
-    """``a op b``, where one is a time of day."""
     if any(isinstance(x, Lit) and x.value is None for x in (a, b)):
         return Lit(EXACT, None)
     if op == "-" and isinstance(a.type, TimeOfDay) and isinstance(b.type, TimeOfDay):
@@ -405,7 +404,6 @@ def _is_integer(e: Expr) -> bool:
 
 
 def _float_type(a: Expr, b: Expr) -> Float:
-    """The float type of arithmetic on ``a`` and ``b``, at least one of which is a float."""
     types = {e.type for e in (a, b) if not isinstance(e, Lit)} or {a.type, b.type}
     return FLOAT32 if types == {FLOAT32} else FLOAT64
 

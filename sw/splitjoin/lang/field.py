@@ -149,7 +149,6 @@ def _limits(name: str, t: Type) -> tuple[int, int]:
 
 
 def _whole(name: str, word: str, value: Any, arrow: pa.DataType) -> int:
-    """A value of type ``arrow`` as a whole number."""
     if isinstance(value, (bool, float)):
         raise SchemaError(f"{word} of field {name!r} must be a value of {arrow}, not {value!r}")
     inner = arrow.value_type if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow) else arrow

@@ -114,9 +114,7 @@ class Abs(Unary):
 
 @dataclass(frozen=True)
 class Cast(Unary):
-    """``a`` in another type: a number to a float, an exact number to an integer type that holds it, or a time to a
-    finer unit.
-    """
+    """``a`` as a float, as an integer type that holds it, or, if it is a time, in a finer unit."""
 
 
 @dataclass(frozen=True)

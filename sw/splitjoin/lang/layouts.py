@@ -42,7 +42,6 @@ def take_rows(table: pa.Table, rows: pa.Array | npt.NDArray[np.int64]) -> pa.Tab
 
 
 def _taken(column: pa.ChunkedArray, rows: pa.Array, copied: int) -> list[pa.Array]:
-    """The arrays of `take`, of the type `_taken_type`."""
     if not len(rows):
         return []
     if column.num_chunks == 1:

@@ -33,9 +33,7 @@ class Order:
 
 
 def parse_order(text: str | Order) -> Order:
-    """Parse ``"none"``, ``"outer(N)"``, ``"inner(n)"``, ``"total"`` or ``"left"``; N, n from 1; ``outer`` alone is
-    ``outer(1)``.
-    """
+    """The order ``"none"``, ``"outer(N)"``, ``"inner(n)"``, ``"total"`` or ``"left"``; N and n from 1, by default 1."""
     if isinstance(text, Order):
         return text
     pattern = r"\s*(none|total|left|outer|inner)\s*(?:\(\s*(\d+)\s*\))?\s*"

@@ -227,21 +227,14 @@ def _alike(a: Type, b: Type) -> bool:
         isinstance(a, Timestamp) and isinstance(b, Timestamp) and a.unit == b.unit)
 
 
+#: Types, and those of the values of their literals in Python.
+_VALUES: tuple[tuple[tuple[type[Type], ...], tuple[type, ...]], ...] = (
+    ((Int, Exact, Decimal), (int, Fraction)), ((Date, Timestamp, Duration), (int,)), ((Float,), (float,)),
+    ((Bool,), (bool,)), ((String,), (str,)), ((Binary,), (bytes,)))
+
+
 def _fits(value: object, type_: Type) -> bool:
-    match type_:
-        case Int() | Exact() | Decimal():
-            return value is None or type(value) in (int, Fraction)
-        case Date() | Timestamp() | Duration():
-            return value is None or type(value) is int
-        case Float():
-            return value is None or type(value) is float
-        case Bool():
-            return value is None or type(value) is bool
-        case String():
-            return value is None or type(value) is str
-        case Binary():
-            return value is None or type(value) is bytes
-    return False
+    return any(isinstance(type_, types) and type(value) in (*values, type(None)) for types, values in _VALUES)
 
 
 def _encode_value(value: int | Fraction | float | bool | str | bytes | None) -> Any:

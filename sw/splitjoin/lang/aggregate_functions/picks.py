@@ -16,9 +16,7 @@ from .function import AggregateFunction, Term, order_key
 
 @dataclass(frozen=True)
 class Pick(AggregateFunction):
-    """The first argument of the partner in which the last one is the least, or the ``greatest``; of several, of the
-    first.
-    """
+    """The first argument of the first partner in which the last one is the least, or the ``greatest``."""
 
     greatest: bool = False
 

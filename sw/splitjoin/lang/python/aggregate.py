@@ -96,10 +96,7 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Compiler(StatefulClass):
-    """Compiles the class."""
-
     def fold(self, *, ordered: bool) -> Fold:
-        """The definition."""
         of = self._of
         unknown = [n for n, v in vars(of).items() if inspect.isfunction(v) and not hasattr(v, "splitjoin_source")
                    and n not in ("init", "add", "merge", "remove", "result")]

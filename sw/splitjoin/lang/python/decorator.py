@@ -58,7 +58,6 @@ class _Attribute:
     nullable: bool
 
     def takes(self, column: Column) -> bool:
-        """True if ``column`` is as declared."""
         return column.type == self.column_type if self.exact else isinstance(column.type, self.kinds)
 
 
@@ -75,7 +74,6 @@ class TypedPredicate:
             trace(fn, Schema("r", _columns(r)), Schema("s", _columns(s)))
 
     def __call__(self, r: Any, s: Any) -> Any:
-        """The function itself."""
         return self._fn(r, s)
 
     def trace(self, r: Schema, s: Schema) -> Expr:

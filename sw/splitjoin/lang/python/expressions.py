@@ -84,7 +84,6 @@ class Expressions(ABC):
         return located
 
     def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
-        """``a`` where ``condition`` is true, else ``b``; ``name``: of what has it from now on."""
         if a is b or b is ABSENT:
             return a
         if a is ABSENT:
@@ -361,7 +360,6 @@ class Expressions(ABC):
 
 
 def _lifted(value: Any, at: str) -> Expr:
-    """``value`` as an expression, NULL included."""
     return value.expr if isinstance(value, Value) else lift(value, at)
 
 

@@ -259,7 +259,6 @@ def _copied(env: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(target: ast.expr) -> ast.expr:
-    """``target`` of an assignment as an expression."""
     match target:
         case ast.Name():
             return ast.Name(target.id, ast.Load())

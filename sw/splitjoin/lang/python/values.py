@@ -63,7 +63,6 @@ def _both(operator: _Operator) -> tuple[_Operator, _Operator]:
 
 
 def _operator(symbol: str, rule: _Rule) -> tuple[_Operator, _Operator]:
-    """The special methods of the operator ``symbol``, whose type rule is ``rule``."""
     def operate(a: Any, b: Any) -> Value:
         at = f"{operand_text(a)} {symbol} {operand_text(b)}"
         return Value(rule(lift(a, at), lift(b, at), at), at)
@@ -154,9 +153,7 @@ class Value(Refusing):
         return Value(functions.square_root(self.expr, at), at, atom=True)
 
     def round(self, places: int = 0) -> Value:
-        """The value rounded to ``places`` decimal places, with halves away from zero as in SQL; a negative number
-        rounds to tens, hundreds, ….
-        """
+        """The value rounded to ``places`` decimal places, tens, … if negative; halves away from zero as in SQL."""
         at = f"{operand_text(self)}.round({text_of(places)})"
         if places == 0 and isinstance(places, int):
             return Value(functions.rounded("round", self.expr, at), at, atom=True)
@@ -253,7 +250,6 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
 
 
 def _method(operation: Operation) -> Callable[..., Value]:
-    """The method of `Value` that a function on integers is."""
     def method(self: Value, *others: Any) -> Value:
         at = f"{operand_text(self)}.{operation.name}({', '.join(map(text_of, others))})"
         if len(others) != operation.operands - 1:

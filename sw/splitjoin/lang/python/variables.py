@@ -13,9 +13,7 @@ _TEXT = 80
 
 
 class Variables:
-    """Keeps values of assignments; this one leaves them as they are. ``place``: file and line of the statement that is
-    executed.
-    """
+    """Keeps values of assignments as they are. ``place``: file and line of the statement that is executed."""
 
     place: tuple[str, int] = ("", 0)
 

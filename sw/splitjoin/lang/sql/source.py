@@ -40,9 +40,7 @@ class WholeIntervals:
 
 
 class Sql(Dialect):
-    """sqlglot's own dialect, with Spark's `name` beside the standard's "name", X'00FF', DuckDB's //, and Snowflake's
-    MATCH_CONDITION.
-    """
+    """sqlglot's dialect with Spark's `name`, X'00FF', DuckDB's //, and Snowflake's MATCH_CONDITION beside."""
 
     NULL_ORDERING = "nulls_are_last"  # as in DuckDB
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -16,7 +16,7 @@ from splitjoin.base.errors import PredicateError
 from .. import build, functions
 from ..calendar import UNITS
 from ..casts import sql_type
-from ..ir import ArithOp, CmpOp, Expr, Lit
+from ..ir import CmpOp, Expr, Lit
 from ..operations import OPERATIONS
 from ..types import EXACT, STRING, UNIT_NS, Duration, Float, Timestamp
 from .parser import SqlReader
@@ -111,16 +111,9 @@ def _interval(e: exp.Expr, at: str) -> Lit:
     return build.duration(int(-ns if sign == "-" else ns))
 
 
-def _compare(op: CmpOp) -> Callable[[list[Expr], str], Expr]:
-    return lambda p, at: build.compare(op, p[0], p[1], at)
-
-
-def _rounded(name: Literal["floor", "ceil"]) -> Callable[[list[Expr], str], Expr]:
-    return lambda p, at: functions.rounded(name, p[0], at)
-
-
-def _arith(op: ArithOp) -> Callable[[list[Expr], str], Expr]:
-    return lambda p, at: build.arith(op, p[0], p[1], at)
+def _of(rule: Callable[..., Expr], *fixed: Any) -> Maker:
+    """The type rule ``rule`` of as many operands as come, behind the arguments ``fixed``."""
+    return lambda p, at: rule(*fixed, *p, at)
 
 
 def _round(p: list[Expr], at: str) -> Expr:
@@ -141,36 +134,30 @@ def _date_trunc(p: list[Expr], at: str) -> Expr:
     return functions.date_trunc(p[0], p[1], at)
 
 
-_ROUNDED: dict[str, Literal["floor", "ceil"]] = {"floor": "floor", "ceil": "ceil", "ceiling": "ceil"}
 _MANY = 1 << 30
 #: Name → the least and the greatest number of its arguments, and what it is.
-SPARK_FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr], str], Expr]]] = {
-    **{symbol: (2, 2, _compare(op)) for symbol, op in _CMP.items()},
-    "+": (2, 2, _arith("+")), "-": (2, 2, _arith("-")), "*": (2, 2, _arith("*")),
-    "/": (2, 2, lambda p, at: build.divide(p[0], p[1], at)),
-    "%": (2, 2, lambda p, at: build.remainder("mod", p[0], p[1], at)),
-    "mod": (2, 2, lambda p, at: build.remainder("mod", p[0], p[1], at)),
-    "div": (2, 2, lambda p, at: build.remainder("div", p[0], p[1], at)),
+SPARK_FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
+    **{symbol: (2, 2, _of(build.compare, op)) for symbol, op in _CMP.items()},
+    **{symbol: (2, 2, _of(build.arith, symbol)) for symbol in "+-*"},
+    "/": (2, 2, _of(build.divide)),
+    **dict.fromkeys(("%", "mod"), (2, 2, _of(build.remainder, "mod"))), "div": (2, 2, _of(build.remainder, "div")),
     "and": (2, _MANY, build.and_), "or": (2, _MANY, build.or_),
-    "!": (1, 1, lambda p, at: build.not_(p[0], at)), "not": (1, 1, lambda p, at: build.not_(p[0], at)),
+    **dict.fromkeys(("!", "not"), (1, 1, _of(build.not_))),
     "<=>": (2, 2, lambda p, at: build.not_(functions.distinct(p[0], p[1], at), at)),
-    "negative": (1, 1, lambda p, at: build.neg(p[0], at)), "abs": (1, 1, lambda p, at: build.abs_(p[0], at)),
-    "isnull": (1, 1, lambda p, at: build.is_null(p[0], at)),
+    "negative": (1, 1, _of(build.neg)), "abs": (1, 1, _of(build.abs_)), "isnull": (1, 1, _of(build.is_null)),
     "isnotnull": (1, 1, lambda p, at: build.not_(build.is_null(p[0], at), at)),
-    "between": (3, 3, lambda p, at: build.between(p[0], p[1], p[2], at)),
+    "between": (3, 3, _of(build.between)),
     "in": (2, _MANY, lambda p, at: functions.in_(p[0], p[1:], at)),
-    "startswith": (2, 2, lambda p, at: functions.starts_with(p[0], p[1], at)),
-    "like": (2, 2, lambda p, at: functions.like(p[0], p[1], at)),
-    "sqrt": (1, 1, lambda p, at: functions.square_root(p[0], at)),
-    **{name: (1, 1, _rounded(function)) for name, function in _ROUNDED.items()},
+    "startswith": (2, 2, _of(functions.starts_with)), "like": (2, 2, _of(functions.like)),
+    "sqrt": (1, 1, _of(functions.square_root)),
+    "floor": (1, 1, _of(functions.rounded, "floor")),
+    **dict.fromkeys(("ceil", "ceiling"), (1, 1, _of(functions.rounded, "ceil"))),
     "round": (1, 2, _round), "date_trunc": (2, 2, _date_trunc),
     "coalesce": (1, _MANY, functions.coalesce), "ifnull": (2, 2, functions.coalesce), "nvl": (2, 2, functions.coalesce),
-    "nullif": (2, 2, lambda p, at: functions.nullif(p[0], p[1], at)),
-    "least": (2, _MANY, lambda p, at: functions.extreme("least", p, at)),
-    "greatest": (2, _MANY, lambda p, at: functions.extreme("greatest", p, at)),
+    "nullif": (2, 2, _of(functions.nullif)),
+    **{name: (2, _MANY, partial(functions.extreme, name)) for name in ("least", "greatest")},
     **{o.name: (o.operands, o.operands, partial(functions.operation, o.name)) for o in OPERATIONS.values()},
     **TIME_FUNCTIONS,
-    "~": (1, 1, lambda p, at: functions.complement(p[0], at)),
-    "shiftleft": (2, 2, lambda p, at: functions.shift("<<", p[0], p[1], at)),
-    "shiftright": (2, 2, lambda p, at: functions.shift(">>", p[0], p[1], at)),
+    "~": (1, 1, _of(functions.complement)),
+    "shiftleft": (2, 2, _of(functions.shift, "<<")), "shiftright": (2, 2, _of(functions.shift, ">>")),
 }

@@ -83,7 +83,6 @@ def _since_1970(unit: CalendarUnit, a: Expr, at: str) -> Expr:
 
 
 def _length(unit: Expr, at: str) -> int:
-    """The length of a constant unit, in nanoseconds."""
     name = str(unit.value).upper().removesuffix("S") if isinstance(unit, Lit) else ""
     if name not in UNIT_NS:
         raise PredicateError(f"{at!r}: the unit must be one of {', '.join(UNIT_NS)} here, not {unit}; a month has no "
