@@ -34,9 +34,7 @@ from .gatemate import GateMateA1EvbPlatform
 
 @dataclass(frozen=True)
 class Capacity:
-    """An FPGA's part name and resources: 4-input (Xilinx: 6-input) LUTs, flip-flops, block RAMs of ``ram_kbit`` Kbit,
-    and multipliers.
-    """
+    """An FPGA's part, LUTs of 4 (Xilinx: 6) inputs, flip-flops, block RAMs of ``ram_kbit`` Kbit, and multipliers."""
 
     part: str
     lut: int
@@ -48,9 +46,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Bridge:
-    """The bridge at the other end of the UART's pins: ``name``, and its highest rate in Hz, or None if no data sheet of
-    the board says one.
-    """
+    """The bridge behind the UART's pins: ``name``, and its highest rate in Hz, None if the board's papers say none."""
 
     name: str
     baud: int | None = None
@@ -183,9 +179,7 @@ GOWIN_BOARDS = (
 
 
 class _TangMega138k(TangMega138kProDockPlatform):  # type: ignore[misc]  # amaranth_boards has no types
-    """The platform with the names that Apicula has for a GW5A, which Amaranth, as of 0.5, refuses or passes on as they
-    are in Gowin's tools.
-    """
+    """The platform with Apicula's names for a GW5A, which Amaranth 0.5 refuses or gives Gowin's tools as they are."""
 
     family = _chipdb_device = "GW5AST-138C"
 

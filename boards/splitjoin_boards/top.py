@@ -36,7 +36,6 @@ class BoardTop(Elaboratable):
         return m
 
     def _connect_sdram(self, m: Module, platform, pins) -> None:
-        """Connects ``pins`` with the board's SDRAM."""
         chip = platform.request("sdram", 0, dir="-")
         high = {name: 1 for name in ("clk_en", "cs") if hasattr(chip, name)}
         outputs = {name: getattr(pins, name) for name in ("ras", "cas", "we", "ba", "a")} | high

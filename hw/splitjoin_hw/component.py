@@ -47,7 +47,5 @@ class JoinComponent(Top):
 
     @property
     def layouts(self) -> dict[str, data.StructLayout]:
-        """The records by name, lowest bits first: ``input``, ``body_r``, ``body_s``, ``output``, and ``state`` where
-        the circuit folds.
-        """
+        """The records by name, lowest bits first: those of `splitjoin.circuit.wire.Configuration.records`."""
         return {name: struct(record) for name, record in self.config.records.items()}

@@ -39,9 +39,7 @@ def result_layout() -> data.StructLayout:
 
 
 def folded_layout(config: Configuration) -> data.StructLayout:
-    """The folded state of a probe, from a region through the tree of states. ``end``: no probe, but an END; ``state``:
-    as `Configuration.state`.
-    """
+    """The folded ``state`` of a probe, from a region through the tree of states; ``end``: no probe, but an END."""
     return data.StructLayout({"end": unsigned(1), "state": struct(config.state)})
 
 

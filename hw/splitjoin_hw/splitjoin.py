@@ -192,9 +192,7 @@ class SplitJoin(Top):
 
     def _fold_in_order(self, m: Module, registers: RegisterBlock, left: Any, right: Any, record: Any,
                        room: Signal) -> stream.Interface:
-        """Folds the results of both sides in the order of arrival, and returns the stream of states in items. ``room``:
-        as ``sequence_room`` of `_combine`.
-        """
+        """The stream of states in items, by a fold of both sides in order of arrival. ``room`` is driven."""
         config = self.config
         layout, depth = operation_layout(config), log_depth(config)
         m.submodules.folder = folder = OrderedFolder(config)

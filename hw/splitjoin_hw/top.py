@@ -57,11 +57,9 @@ class Top(wiring.Component):
 
     @property
     def _record(self) -> data.View:
-        """The record at the input."""
         return data.View(input_layout(self.config), self.i.payload[:self.config.input_record.width])
 
     def _bus(self, registers: Any) -> list[Any]:
-        """Assignments that connect the register bus."""
         return [
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
             self.r_data.eq(registers.r_data),

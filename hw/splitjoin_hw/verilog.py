@@ -62,9 +62,7 @@ def check_name(name: str) -> str:
 
 @lru_cache(maxsize=16)  # takes seconds, and every session needs it again
 def to_verilog(config: Configuration, name: str = TOP) -> str:
-    """The circuit as Verilog-2001 with the top module ``name``, with which the names of all other modules begin; a pure
-    function of both arguments.
-    """
+    """The circuit as Verilog-2001; the names of all modules begin with ``name``, the top's. A pure function."""
     return _written(config, name)[0]
 
 

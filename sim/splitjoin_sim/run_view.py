@@ -335,7 +335,6 @@ def _told(valid: int, ready: int, payload: int, tell: Callable[[int], tuple[str,
 
 
 def _count(view: RunView, values: list[int], events: list[_Event]) -> None:
-    """Count a cycle."""
     if view.cycles >= _SLICES * view.width:
         view.merge()
     at = view.cycles // view.width

@@ -71,7 +71,6 @@ class SimulatedDevice(CircuitDevice):
         check_trace(self.name, self.trace, self.traces)
 
     def _options(self, config: Configuration) -> dict[str, Any]:
-        """The options of the transport to a circuit of ``config``."""
         patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace, self.external)
         return {"seed": self.seed, "stall_in": self.stall_in, "stall_out": self.stall_out, "pace": self.pace,
                 "patience": patience, "trace": self.trace, "external": self.external}

@@ -45,9 +45,7 @@ class ModelKind:
     key: tuple[str, ...] = ()
 
     def objects(self, verilator: Verilator, compiler: tuple[str, ...], level: str) -> list[Path]:
-        """The run-time library as objects, compiled at optimization ``level``. All but the writer is the same for all
-        models.
-        """
+        """The run-time library as objects, compiled at ``level``: but for the writer the same for all models."""
         return [*objects(verilator, compiler, level), *objects(verilator, compiler, level, self.writer, self.compiler)]
 
 

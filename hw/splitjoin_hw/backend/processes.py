@@ -111,7 +111,6 @@ class _Folder:
 
 
 def _assigns(body: list[Statement], bit: int) -> bool:
-    """True if ``body`` assigns ``bit`` of its target in some case."""
     for statement in body:
         if isinstance(statement, Assign):
             chunk, = statement.target

@@ -74,9 +74,7 @@ class Assign:
 
 @dataclass
 class SwitchCase:
-    """A case of a switch. Its body applies if one of ``patterns`` (bits high to low, ``-`` for any) matches, or there
-    are none.
-    """
+    """A case: its body applies if one of ``patterns`` matches (bits high to low, ``-`` for any), or none are given."""
 
     patterns: tuple[str, ...]
     body: list[Statement] = field(default_factory=list)

@@ -108,7 +108,6 @@ class _Writer:
             self._memories[memory] = self._names.take(stem(memory) or "memory")
 
     def _wanted(self, name: str, others: list[str]) -> str:
-        """The best name for a wire that is called ``name`` and ``others``."""
         every = [name, *others]
         for found in (next(filter(is_plain, every), None), next((n for n in every if not is_anonymous(n)), None)):
             if found is not None:
@@ -242,7 +241,6 @@ class _Writer:
     # Text
 
     def written(self) -> Written:
-        """The whole module."""
         self._declare_deep()
         for root in self._net.outputs:
             self._declare(root)
@@ -260,7 +258,6 @@ class _Writer:
                        self._names.taken - self._instances)
 
     def _heading(self) -> str:
-        """The list of ports."""
         root_of = {port: root for root, port in self._net.outputs.items()}
         lines = []
         for wire in self._ports_order:
@@ -353,7 +350,6 @@ class _Writer:
         return lines
 
     def _edge(self, clock: Signal, enable: Signal, statement: str) -> list[str]:
-        """A statement at the rising edge of ``clock`` while ``enable`` is high."""
         condition = self.expression(enable).text
         test = "" if condition == "1'b1" else f"if ({condition}) "
         return [f"always @(posedge {self.expression(clock).text}) {test}{statement}"]

@@ -98,9 +98,7 @@ class Segment(wiring.Component):
         return m
 
     def _space(self, m: Module, bits: int) -> None:
-        """Drives ``free``, a cycle late: all passes that must read the slot at the end have done so, and the segment
-        has room.
-        """
+        """Drives ``free``, a cycle late: no pass has still to read the slot at the end, and the segment has room."""
         reach = self._config.capacity + geometry.stores(self._config)
         border = Signal(bits, init=-reach % 2**bits)  # last position to be read before a store: the end less reach
         m.d.sync += border.eq(border + self.append)

@@ -91,9 +91,7 @@ class Emitter(wiring.Component):
 
     @property
     def _concatenated(self) -> bool:
-        """True if a row id is the concatenation of a tuple's offset and the core's number; else the offset must be
-        multiplied by the number of cores.
-        """
+        """True if a row id is a tuple's offset beside the core's number; else the offset must be multiplied."""
         return not self.config.cores & (self.config.cores - 1)
 
     def _read(self, item: data.View, group: Value) -> list[Any]:

@@ -77,9 +77,7 @@ class FoldingEmitter(StateOutput):
         return m
 
     def _folded(self, m: Module) -> tuple[list, Signal, Signal]:
-        """For each probe the state of a read's hits; and, at the same time, that it is the last read of its pass, and
-        that there is one.
-        """
+        """For each probe the state of a read's hits; and flags of the last read of a pass, and of a read."""
         config = self._config
         lanes, probes = config.lanes, config.probes
         # Values come with the keys, outcomes later: the values wait, or the outcomes where lifting takes longer.

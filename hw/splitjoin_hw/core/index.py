@@ -31,7 +31,6 @@ class Index(wiring.Component):
     """
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
-        """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         position = position_bits(config)
         super().__init__({

@@ -42,7 +42,6 @@ class Prober(wiring.Component):
     counters = ("reads", "spills", "stall_results")
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
-        """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         super().__init__({
             **ProcessingSignature(config, side).members,

@@ -119,9 +119,7 @@ class StoredStates(StateOutput):
         return place, delay_line(m, "place_lane", lane, Ram.latency, reset_less=True)[-1] if lane_bits else lane
 
     def _deltas(self, m: Module) -> tuple[list[Any], Value, int]:
-        """For each lane the state of a read's hits; at the same time, that there was a read; and the cycles from a read
-        to these.
-        """
+        """For each lane the state of a read's hits; that there was a read; and the cycles from a read to these."""
         config, probes = self._config, self._config.probes
         lanes, payload = config.lanes, config.payload("s")
         # Outcomes wait where lifting takes longer than comparing.

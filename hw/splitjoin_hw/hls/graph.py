@@ -85,7 +85,6 @@ class Datapath:
 
     def _multiplier(self, name: str, some: Sequence[tuple[int, list[Value], Value]],
                     turn: Callable[[int], Value]) -> None:
-        """A multiplier for ``some`` turns, with their operands and values."""
         factors = []
         for side in range(2):
             shapes = [args[side].shape() for _, args, _ in some]

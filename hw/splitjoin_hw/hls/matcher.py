@@ -152,7 +152,6 @@ class Matcher(wiring.Component):
 
     def _look_up(self, m: Module, tests: Sequence[Comparison | WidthTest | TableTest], coded: dict[str, Delays],
                  lanes: list[dict[str, Delays]], loads: Delays, swaps: Delays) -> dict[int, list[list[list[Value]]]]:
-        """The bits looked up, for each test with tables, each lane and each probe."""
         if not self._config.tables:
             return {}
         lookup, found = Lookup(m, len(lanes), self.fill, swaps.at(1)), {}
@@ -248,7 +247,6 @@ def _later(m: Module, value: Value, name: str, cycles: int) -> Delays:
 
 
 def _key(test: Comparison | WidthTest, slot: int) -> str:
-    """The name of the keys that ``test`` compares: codes of their own, or keys as they are stored."""
     return f"code{slot}" if isinstance(test, Comparison) else f"key{slot}"
 
 

@@ -146,5 +146,4 @@ class AxiLiteSlave(wiring.Component):
 
 
 def _among(word: Signal, values):
-    """True if ``word`` is one of ``values``."""
     return word.matches(*sorted(values))

@@ -64,7 +64,6 @@ class Chaser(wiring.Component):
     latency = 1
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
-        """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         self._number = (config.contexts - 1).bit_length()
         self._slot_bits = heads_a_line(config).bit_length() - 1  # low bits of a bucket's number: its place in the line

@@ -30,7 +30,6 @@ class StoreUnit(wiring.Component):
     """
 
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
-        """``buckets``: the buckets of the core kind."""
         self._config, self._side, self._buckets = config, side, buckets
         super().__init__({
             "store": In(1),

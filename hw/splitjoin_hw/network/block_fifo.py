@@ -20,9 +20,7 @@ class _Fifo(wiring.Component):
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def _memory(self, m: Module) -> tuple[Ram, Signal, Signal]:
-        """The memory, with its write side; ``tail``, a counter of one bit more than addresses; and the cycles in which
-        an item is written.
-        """
+        """The memory, with its write side; ``tail``, a bit wider than addresses; and the cycles of writes."""
         m.submodules.rows = rows = Ram(Shape.cast(self.shape).width, self.depth)
         tail, push = Signal(range(2 * self.depth), name="tail"), Signal(name="push")
         m.d.comb += [push.eq(self.i.valid & self.i.ready),
@@ -33,9 +31,7 @@ class _Fifo(wiring.Component):
         return rows, tail, push
 
     def _room(self, m: Module, push: Signal, left: Signal) -> None:
-        """``i.ready``, which falls while there is a row for the item that may arrive in the same cycle; ``left``: an
-        item leaves its row.
-        """
+        """``i.ready``: there is a row beyond that of an item in the same cycle; ``left``: an item leaves its row."""
         level, room = Signal(range(self.depth + 1), name="level"), Signal(init=1, name="room")
         m.d.sync += [level.eq(level + push - left), room.eq(level < self.depth - 1)]
         m.d.comb += self.i.ready.eq(room)

@@ -100,7 +100,6 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _seconds(text: str) -> float:
-    """``"90s"``, ``"5m"``, ``"500ms"`` or ``"90"`` in seconds."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*([a-z]*)", text.strip())
     if match is None or match[2] not in _SECONDS:
         raise DeviceError(f"--idle-timeout must be a time such as 90s, 5m or 1h, not {text!r}")

@@ -125,7 +125,6 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _threads(text: str) -> int | Literal["auto"]:
-    """A number of threads, or "auto"."""
     return "auto" if text == "auto" else int(text)
 
 
@@ -144,9 +143,7 @@ def hertz(text: str) -> int:
 
 
 def output_options(parser: argparse.ArgumentParser, *, explained: bool = False) -> None:
-    """Add the options of where the result goes; the command checks that it goes anywhere. ``explained``: whether
-    ``--format`` is that of an explanation, too.
-    """
+    """Add the options of where the result goes. ``explained``: ``--format`` is that of an explanation, too."""
     parser.add_argument("-o", "--output", metavar="OUT",
                         help="the result: a .parquet, .csv or .arrow file, or - for standard output")
     parser.add_argument("--format", choices=FORMATS + (EXPLANATION_FORMATS if explained else ()),
@@ -175,9 +172,7 @@ def schema_options(parser: argparse.ArgumentParser, *, required: bool = True) ->
 
 
 def circuit_options(parser: argparse.ArgumentParser, *, baselines: bool = False) -> None:
-    """Add the parameters of circuits, as `CircuitParameters` declares them; with ``baselines``, also those of circuits
-    that exist to be compared with.
-    """
+    """Add the parameters of circuits; with ``baselines``, also those of circuits to be compared with."""
     group = parser.add_argument_group("circuit")
     for found, parameter in declared(CircuitParameters) if baselines else offered(CircuitParameters):
         flag, said, choices = f"--{found.name.replace('_', '-')}", parameter.help, parameter.choices

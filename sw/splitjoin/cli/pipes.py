@@ -161,7 +161,6 @@ class _Whole(io.RawIOBase):
         self._out = out
 
     def writable(self) -> bool:
-        """True."""
         return True
 
     def write(self, data: Any) -> int:

@@ -226,7 +226,6 @@ def _arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """``"0,3"`` as numbers."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -235,9 +234,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _region_table(counted: dict[str, Any]) -> Iterator[str]:
-    """The region counters as a table, a line per counter: the sum over all regions (for high-water marks, the maximum),
-    and the region with the most.
-    """
+    """A line for each region counter: the sum (or maximum) over all regions, and the greatest region."""
     yield f"{'per region':22} {'all':>14} {'most':>14}  in"
     for counter in REGION_COUNTERS:
         values = counted[counter.name]

@@ -162,15 +162,12 @@ class _Line:
     run: int
 
     def at(self, x: int) -> Fraction:
-        """The line's value at ``x``."""
         return self.y + Fraction(self.rise, self.run) * (x - self.x)
 
     def is_below(self, point: _Point) -> bool:
-        """True if the line passes below ``point``."""
         return (point[1] - self.y) * self.run > self.rise * (point[0] - self.x)
 
     def is_above(self, point: _Point) -> bool:
-        """True if the line passes above ``point``."""
         return (point[1] - self.y) * self.run < self.rise * (point[0] - self.x)
 
 

@@ -260,7 +260,6 @@ class GraphBits:
         raise TypeError(f"no operation {node.kind!r}")
 
     def _choice(self, which: int, a: Word, b: Word) -> Word:
-        """``a`` if ``which``, else ``b``."""
         found = [self._network.choose(which, x, y) for x, y in zip(a, b, strict=True)]
         for x, y, made in zip(a, b, found, strict=True):
             if (x <= TRUE) != (y <= TRUE):

@@ -202,7 +202,6 @@ class Builder(ABC):
         return self._node(Node("<", (x, constant), 0, 1))
 
     def _either(self, which: int, a: int, b: int) -> int:
-        """The bit ``a`` if ``which``, else ``b``."""
         return self._any(self._all(which, a), self._all(self._not(which), b))
 
     def _chosen(self, e: Case, bit_of: Callable[[Expr], int]) -> int:
@@ -213,11 +212,9 @@ class Builder(ABC):
         return chosen
 
     def _all(self, *bits: int) -> int:
-        """1 if all ``bits`` are."""
         return self._junction("and", bits)
 
     def _any(self, *bits: int) -> int:
-        """1 if one of ``bits`` is."""
         return self._junction("or", bits)
 
     def _junction(self, kind: str, bits: tuple[int, ...]) -> int:
@@ -325,7 +322,6 @@ class Builder(ABC):
         return self._add("+", (a, b), x.low + y.low, x.high + y.high)
 
     def _bits(self, a: int, places: int) -> int:
-        """The lowest ``places`` bits of ``a``."""
         node = self.nodes[a]
         if 0 <= node.low <= node.high < 1 << places:
             return a
@@ -394,9 +390,7 @@ class Builder(ABC):
         return self._add("choose", (which, a, b), min(x.low, y.low), max(x.high, y.high))
 
     def _by_upper_bits(self, equal: Node, a: int, b: int) -> int | None:
-        """``a`` where ``equal``, else ``b``, if ``b`` is a choice by the same number: upper bits that constants
-        share are compared once, for both choices.
-        """
+        """A choice of ``a`` or ``b``, a choice by the same number, which compares shared upper bits once."""
         other = self.nodes[b]
         if equal.kind != "=" or self.nodes[equal.args[1]].kind != "constant" or other.kind != "choose":
             return None

@@ -96,7 +96,6 @@ class _Conditions(DividingBuilder):
         return self._values[id(e)][1]
 
     def present(self, e: Expr) -> int:
-        """1 where the value ``e`` is not NULL."""
         if id(e) not in self._presents:
             self._presents[id(e)] = e, self._present(e)
         return self._presents[id(e)][1]
@@ -105,7 +104,6 @@ class _Conditions(DividingBuilder):
         return self._is(e, want=True)
 
     def _is(self, e: Expr, *, want: bool) -> int:
-        """1 where the condition ``e`` is true, or with ``want`` False where it is false."""
         if (id(e), want) not in self._truths:
             self._truths[id(e), want] = e, self._truth(e, want=want)
         return self._truths[id(e), want][1]

@@ -172,7 +172,6 @@ class _Class(StatefulClass):
     """Compiles a class with a method ``step``."""
 
     def kernel(self) -> Kernel:
-        """The class, compiled."""
         step = self._source("step")
         if step is None:
             raise PredicateError(f"{self._of.__name__} must have the method step(self, …), which takes the next values")

@@ -85,7 +85,6 @@ class LutNetwork:
         return self.either(self.both(which, a), self.both(which ^ 1, b))
 
     def _given(self, signal: int, known: int) -> int:
-        """``signal`` where ``known`` is true."""
         if signal >> 1 == known >> 1:
             return TRUE if signal == known else FALSE
         operands = self._operands[signal >> 1]

@@ -63,9 +63,7 @@ def _operands(port: Port, array: Any) -> Any:
 
 
 def _source(kernel: Kernel) -> str:
-    """The text of a function of the operands (n, numbers) and of the results (results, n), which it fills; it returns
-    how many there are.
-    """
+    """A function of operands (n, numbers) that fills results (results, n), and returns their number."""
     graph = kernel.graph
     for node in graph.nodes:
         if node.low < _INT64[0] or node.high > _INT64[1]:

@@ -151,5 +151,4 @@ def _check_windowless(query: Query, settings: JoinSettings) -> int | None:
 
 
 def _within(query: Query, rows: int | None) -> Query:
-    """``query`` with windows of so many rows, None for none."""
     return replace(query, window_r=Extent(rows, None), window_s=Extent(rows, None))

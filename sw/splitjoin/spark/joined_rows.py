@@ -31,9 +31,7 @@ _KEPT = ("Project", "Filter", "SubqueryAlias", "View", "EventTimeWatermark", "Co
 
 @dataclass(frozen=True)
 class TupleTime:
-    """The ``column`` that holds the time of one stream's tuples; the ``length`` of its window in ticks, None if that
-    counts rows.
-    """
+    """The ``column`` with the time of a stream's tuples, and their window's ``length`` in ticks, None if it counts."""
 
     column: str
     length: int | None
@@ -164,7 +162,6 @@ def with_marks(frame: DataFrame, result: StructType) -> DataFrame:
 
 
 def _plan(frame: DataFrame) -> str:
-    """Spark's analysed plan of ``frame``."""
     if not is_remote(frame.sparkSession):
         return str(frame._jdf.queryExecution().analyzed().toString())
     said = str(frame._explain_string(True))  # type: ignore[operator,unused-ignore]  # the client of Spark Connect has it

@@ -20,9 +20,7 @@ from pyspark.sql.streaming.listener import (
 
 
 class Listener(StreamingQueryListener):
-    """Listens to the starts of queries, and does nothing otherwise. A class of it that overrides ``onQueryProgress``
-    gets each event by one request.
-    """
+    """Does nothing; a class of it that overrides ``onQueryProgress`` gets each event by one request."""
 
     @property
     def _jlistener(self) -> Any:  # PySpark's name; through Spark Connect, which sends text anyway, it is not asked for

@@ -112,7 +112,6 @@ class SeveralFrames:
         return self.settings.check_kinds(self.frames[0], self.frames[1])
 
     def _options(self, n: int, step: MultiwayStep) -> StreamOptions:
-        """The options of step ``n``, from 1."""
         given = self.settings.streaming
         name = given.name or "splitjoin"
         late, idle = given.late, given.idle

@@ -127,7 +127,6 @@ class PartRoute:
                 yield self._tasks(side, n), end - first, 0, table.take(pa.array(order[first:end]))
 
     def _tasks(self, side: Side, n: int) -> Iterable[int]:
-        """The tasks that get part ``n`` of stream ``side``."""
         r, s = self.parts
         if self.hashed:
             return [n]

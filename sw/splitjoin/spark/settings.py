@@ -95,9 +95,7 @@ class JoinSettings:
         return bool(left.isStreaming)
 
     def chosen_device(self, query: Query, frame: DataFrame) -> tuple[str | Device, dict[str, Any], str]:
-        """The device for ``query``, as `choose_device` gives it, in the session of ``frame``, whose workers are checked
-        then: Spark jobs may run.
-        """
+        """The `choose_device` for ``query`` in the session of ``frame``, whose workers a Spark job may check."""
         spark = frame.sparkSession
         chosen = choose_device(query, self.device, self.device_options, self.fail_on_fallback, task_cpus(spark))
         check_workers(spark)

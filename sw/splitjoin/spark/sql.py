@@ -46,8 +46,6 @@ class _SparkStatementParser(StatementParser):
 
 
 class _SparkStatementSql(StatementSql):
-    """The dialect of statements of Spark."""
-
     Parser = _SparkStatementParser
 
 

@@ -44,9 +44,7 @@ def frames(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str] = ()) -> list[str]:
-    """The columns of stream ``side`` that condition, aggregates, result columns ``gathered``, time and ties need; one
-    at least, which counts rows.
-    """
+    """The columns of stream ``side`` that a join reads, for its result, time and ties too; at least one."""
     read = [query.predicate, *(e for aggregate in query.aggregates for e in aggregate.args)]
     needed = {*ties, *(c.name for e in read for c in columns(e) if c.side == side),
               *(c.source for c in gathered if c.side == side)}

@@ -189,9 +189,7 @@ class GroupJoin:
 
     @property
     def by_matches(self) -> bool:
-        """True for an outer, semi or anti join whose pairs do not depend on arrival order: it needs to know no more of
-        a tuple than whether it is in a pair.
-        """
+        """True for an outer, semi or anti join that needs to know only whether a tuple is in a pair."""
         return (not self.query.is_pairs and not self.query.aggregates and not self.query.kind.is_asof
                 and self.query.order.kind == "none" and not self.counts_rows)
 
@@ -352,7 +350,6 @@ class GroupJoin:
 
     def _continued(self, kept: KeptSession, step: GroupStep,
                    counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
-        """The pairs of the step by a session with the tuples before it."""
         found = kept.join(self.new(step))
         while True:
             began = perf_counter()

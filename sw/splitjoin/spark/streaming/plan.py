@@ -145,9 +145,7 @@ class StreamingJoin:
 
 
 def _early(query: Query, result: StructType) -> StructType:
-    """The schema ``result`` of rows that come early, which have an operation. Raises a `SplitJoinError` for a query
-    whose rows cannot.
-    """
+    """The schema of rows that come early: with an operation. Raises a `SplitJoinError` where none can."""
     by_rows = any(query.window(side).rows is not None for side in SIDES)
     if query.kind.how not in ("left", "right", "full", "anti") or query.aggregates or by_rows or (
             query.order.kind != "none"):
@@ -243,7 +241,6 @@ def _milliseconds(seconds: float | None) -> int | None:
 
 
 def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
-    """The delay of the watermark that ``frame`` has."""
     time = query.time
     assert time is not None
     which = WHICH[side]

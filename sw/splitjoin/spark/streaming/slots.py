@@ -79,9 +79,7 @@ def are_hot(slots: npt.NDArray[np.uint16], hot: frozenset[int]) -> npt.NDArray[n
 
 
 def equality(predicate: Expr) -> dict[Side, Expr] | None:
-    """The operands of an equality of one value of R and one of S that every pair of ``predicate`` fulfils; None if it
-    has none.
-    """
+    """The operands of an equality of R and S that every pair of ``predicate`` fulfils; None if it has none."""
     for part in predicate.args if isinstance(predicate, And) else (predicate,):
         if isinstance(part, Cmp) and part.op == "=":
             left, right = list(sides(part.a)), list(sides(part.b))
