@@ -107,8 +107,7 @@ def _least_of_precision(files: Files) -> str:
 def section(files: Files) -> str:
     """The text between the second markers of the page."""
     return "\n".join([*_systems(files), "", *_equations(files), "", *_routed(files), "", *_ratios(files), "",
-                      *_selectivity(files), "",
-                      *_blocks(files), ""])
+                      *_selectivity(files), "", *_long(files), "", *_blocks(files), ""])
 
 
 def scalejoin(files: Files) -> str:
@@ -200,19 +199,20 @@ def _equations(files: Files) -> Iterator[str]:
     yield (f"Mean visiting latency in cycles, at half the rate, beside SplitJoin's Equations 6 and 2: w / 2 cycles "
            f"for\nhalf a sub-window, and {tree} for a level of both trees, or {hop} for a hop of low-latency handshake "
            f"join. What they leave\nout is {core} and {chain} cycles, fitted once:\n")
-    yield "| tuples of the window, cores | " + " | ".join(f"{window:,}, k={cores}" for window, cores in cases) + " |"
-    yield "|---" * (1 + len(cases)) + "|"
-    for name, number in (("splitjoin", 6), ("low-latency-handshake", 2)):
-        there = [(name, *case) in measured for case in cases]
-        for title, cells in ((NAMES[name], [measured.get((name, *case)) for case in cases]),
-                             (f"Equation {number}", [visiting_latency(name, cores, window) if has else None for
-                                                     (window, cores), has in zip(cases, there, strict=True)])):
-            yield f"| {title} | " + " | ".join("" if cell is None else f"{cell:,.0f}" for cell in cells) + " |"
+    yield "| tuples of the window | cores | SplitJoin | Equation 6 | low-latency handshake join | Equation 2 |"
+    yield "|---" * 6 + "|"
+    for window, cores in cases:
+        cells = [f"{window:,}", f"{cores}"]
+        for name in _WAYS:
+            value = measured.get((name, window, cores))
+            cells += ["", ""] if value is None else [f"{value:,.0f}", f"{visiting_latency(name, cores, window):,.0f}"]
+        yield f"| {' | '.join(cells)} |"
 
 
 def _routed(files: Files) -> Iterator[str]:
     """Cells, clock and rate on an FPGA; without the last two where placing and routing has not ended."""
     rows = {(row["config"]["architecture"], row["metric"]): row["value"] for row in files["routed"]["rows"]}
+    yield from _energy(rows)
     yield ("Two cores (Kang: one) and windows of 128 rows, mapped, placed and routed by Yosys and nextpnr on an ECP5\n"
            "(LFE5U-25F, slowest grade, one seed); the clock times sustained tuples a cycle:\n")
     yield "| architecture | LUT4 | FF | block RAM | MHz | tuples/s |\n|---|---|---|---|---|---|"
@@ -223,6 +223,51 @@ def _routed(files: Files) -> Iterator[str]:
         if (name, "routed_rate") in rows:
             clock, rate = f"{rows[name, 'routed_mhz']:.0f}", f"{rows[name, 'routed_rate'] / 1000:,.0f},000"
         yield f"| {title} | {' | '.join(cells)} | {clock} | {rate} |"
+
+
+def _energy(rows: dict[tuple[str, str], float]) -> Iterator[str]:
+    """Proxies of energy of the circuits that are routed; nothing before they are measured."""
+    names = [name for name in NAMES if (name, "energy_transitions") in rows]
+    if not names:
+        return
+    yield ("Energy a tuple by proxies (`python -m bench.energy`), of the circuits of the next table: the share of nets "
+           "that change in a\ncycle, cells × that share × cycles, and LUT4 × cycles; both over SplitJoin's:\n")
+    yield "| architecture | cycles a tuple | nets that change | transitions a tuple | | LUT4 · cycles | |"
+    yield "|---" * 7 + "|"
+    for name in names:
+        cycles, share, changes, plain_ = (rows[name, f"energy_{what}"] for what in (
+            "cycles", "activity", "transitions", "lut_cycles"))
+        yield (f"| {NAMES[name]} | {cycles:.0f} | {share:.1%} | {changes:,.0f} | "
+               f"{changes / rows[names[0], 'energy_transitions']:.2f} | {plain_:,.0f} | "
+               f"{plain_ / rows[names[0], 'energy_lut_cycles']:.2f} |")
+    yield ""
+
+
+def _long(files: Files) -> Iterator[str]:
+    """Circuits with long windows."""
+    rows = pick(files, "evaluation", "long_rate")
+    if not rows:
+        return
+    found = {(c["architecture"], c["cores"], c["window"]): row["value"] for row in rows if (c := row["config"])}
+    windows = sorted({key[2] for key in found})
+    yield ("Figure 12 with long windows (`python -m bench.long_windows`; latencies are in the table of equations): "
+           "tuples of both\nstreams in 1,000 cycles, one window full, and what comparisons allow, 2,000 · k / W:\n")
+    yield "| architecture, cores | " + " | ".join(f"{window:,}" for window in windows) + " |"
+    yield "|---" * (1 + len(windows)) + "|"
+    for name, cores in dict.fromkeys(key[:2] for key in found):
+        cells = (found.get((name, cores, window)) for window in windows)
+        yield f"| {NAMES[name]}, {cores} | " + " | ".join("" if v is None else f"{v:.3g}" for v in cells) + " |"
+    for cores in sorted({key[1] for key in found}):
+        yield f"| comparisons, {cores} | " + " | ".join(f"{2000 * cores / window:.3g}" for window in windows) + " |"
+    for metric, title, key in (("long_rate_by_selectivity", "Figure 17, {cores} cores, windows of {window:,}", "share"),
+                               ("long_rate_by_precision", "Figure 19, {cores} cores, windows of {window:,}", "order")):
+        points = pick(files, "evaluation", metric)
+        if points:
+            shown = [(f"{c['share']:.1%}" if key == "share" else f"`{c['order']}`") for c in (
+                row["config"] for row in points)]
+            yield f"\n| {title.format(**points[0]['config'])} | {' | '.join(shown)} |"
+            yield "|---" * (1 + len(points)) + "|"
+            yield "| tuples in 1,000 cycles | " + " | ".join(f"{row['value']:.3g}" for row in points) + " |"
 
 
 def _more_cores(files: Files, window: int) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Ordered cores: cycles per tuple by window and selectivity, against a scan of the same.
 
 Run: python -m bench.ordered, which replaces these rows of bench/results/circuits.json, or --window 512 for those of
-one window.
+one window. python -m bench.ordered --routed places and routes each kind of core with windows of 2^12 tuples (minutes
+each, kept for a second run), and multiplies its clock by the committed rate.
 """
 
 from __future__ import annotations
@@ -12,16 +13,28 @@ import numpy as np
 import pyarrow as pa
 
 import splitjoin
-from bench.record import Recorder, options_of
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import whole_design
+from bench.record import Recorder, committed, options_of
 from splitjoin.circuit.cost import circuit_cost
 from splitjoin.engines.arrival import Arrivals
 from splitjoin_sim.device import SimDevice
 
 #: Keys are spread evenly over so many values.
 _KEYS = 2**20
+#: Cores that are routed, their windows, the device, and the clock in MHz at which the router stops.
+ROUTED, ROUTED_WINDOW, DEVICE, TARGET_MHZ = ("scan", "bucket", "ordered"), 2**12, "LFE5U-85F", 150
 #: Condition → the length of intervals of columns, in keys.
 CONDITIONS = {"r.x < s.a AND s.a < r.x + 1000": 0, f"r.x < s.a AND s.a < r.x + {_KEYS // 10}": 0,
               "r.x BETWEEN s.a AND s.b": _KEYS // 50, "r.x < s.a": 0}
+
+
+def circuit_of(on: str, core: str, window: int) -> tuple[splitjoin.Query, SimDevice]:
+    """The query, and a circuit of one core with room for its windows."""
+    r, s = (splitjoin.Schema.from_arrow(side, pa.schema([pa.field(name, pa.int32(), nullable=False) for name in names]))
+            for side, names in (("r", "x"), ("s", "ab")))
+    query = splitjoin.Query.make(r, s, on=on, window=f"ROWS {window}", order="total")
+    return query, SimDevice(cores=1, capacity=window, core=core)
 
 
 def cycles_per_tuple(out: Recorder, on: str, core: str, window: int, count: int) -> None:
@@ -31,9 +44,7 @@ def cycles_per_tuple(out: Recorder, on: str, core: str, window: int, count: int)
     longest = CONDITIONS[on]
     ends = (keys[1] + random.integers(0, longest + 1, n)).astype(np.int32)
     r, s = pa.table({"x": keys[0]}), pa.table({"a": keys[1], "b": ends})
-    query = splitjoin.Query.make(*(splitjoin.Schema.from_table(side, t) for side, t in zip("rs", (r, s), strict=True)),
-                                 on=on, window=f"ROWS {window}", order="total")
-    device = SimDevice(cores=1, capacity=window, core=core)
+    query, device = circuit_of(on, core, window)
     # To fill both windows of a scan would take hours. Its two regions do not wait for each other, so that one of them
     # full is as slow as both.
     filled = (window, 0 if core == "scan" else window)
@@ -54,11 +65,36 @@ def cycles_per_tuple(out: Recorder, on: str, core: str, window: int, count: int)
             "the circuit on ECP5 by the cost model")
 
 
+def routed(out: Recorder, core: str) -> None:
+    """Cells, clock and rate of one kind of core with `ROUTED_WINDOW` tuples of each stream, as a whole circuit."""
+    on = next(iter(CONDITIONS))
+    query, device = circuit_of(on, core, ROUTED_WINDOW)
+    config = device.configuration(query)
+    found = ecp5.route(whole_design(config, "ecp5"), device=DEVICE, target=TARGET_MHZ)
+    what: dict[str, Any] = {"on": on, "core": core, "window": ROUTED_WINDOW}
+    how = f"{ecp5.versions()}: {DEVICE} speed grade 6, heap, router1, one seed; whole circuit of one core, with harness"
+    for name, cells, unit in (("lut4", found.lut4, "LUT4"), ("ff", found.ff, "FF"),
+                              ("block_ram", found.block_ram, "of 208")):
+        out.add(f"ordered_routed_{name}", cells, unit, what, how)
+    out.add("ordered_routed_mhz", found.mhz, "MHz", what, f"{how}; critical path from {found.source} to {found.sink}")
+    cycles = next(row["value"] for row in committed("circuits") if row["metric"] == "ordered_cycles_per_tuple"
+                  and what.items() <= row["config"].items())
+    out.add("ordered_routed_rate", 1000 * round(1000 * found.mhz / cycles), "tuples/s", what,
+            "ordered_routed_mhz / ordered_cycles_per_tuple")
+
+
 def main() -> None:
-    """All figures, or those of some windows."""
+    """All figures, or those of some windows, or those of routed circuits."""
     parser = options_of((__doc__ or "").partition("\n")[0])
     parser.add_argument("--window", type=int, nargs="+", default=[2**n for n in range(8, 14)], help="these alone (all)")
+    parser.add_argument("--routed", choices=ROUTED, nargs="*", metavar="CORE", help="place and route these (all)")
     options = parser.parse_args()
+    if options.routed is not None:
+        for core in options.routed or ROUTED:
+            out = Recorder("circuits", quick=options.quick, part=f"ordered, routed {core}")
+            routed(out, core)
+            print(out.write())
+        return
     out = Recorder("circuits", quick=options.quick, part="ordered")
     narrow, wide, between, inequality = CONDITIONS
     out.keep(lambda row: row["config"]["window"] not in options.window)

@@ -13,6 +13,7 @@ from bench import (
     circuits,
     conclusions,
     cpu,
+    energy,
     evaluation,
     evaluation_pages,
     first_hour,
@@ -70,6 +71,24 @@ def test_visiting_latencies_are_those_of_splitjoins_equations() -> None:
     for row in rows:
         case = [row["config"][name] for name in ("architecture", "cores", "window")]
         assert evaluation_pages.visiting_latency(*case) == pytest.approx(row["value"], rel=0.02), case
+
+
+def test_activity_is_the_share_of_bits_that_change(tmp_path: Path) -> None:
+    """Of four bits beside the clock, from the second cycle on: one, and two of them, in two cycles."""
+    waveform = tmp_path / "model.vcd"
+    waveform.write_text("""$scope module TOP $end
+  $var wire 1 ! clk $end
+  $var wire 3 " word [2:0] $end
+  $var wire 1 # bit $end
+$enddefinitions $end
+#5000\n0!\nb101 "\n0#
+#10000\n1!\nb010 "
+#15000\n0!
+#20000\n1!\nb011 "
+#25000\n0!
+#30000\n1!\nb001 "\n1#
+""")
+    assert energy.activity(waveform, 1) == 3 / 2 / 4
 
 
 def test_an_ordered_core_takes_a_tenth_of_the_cycles_of_a_scan() -> None:
