@@ -231,7 +231,8 @@ def _energy(rows: dict[tuple[str, str], float]) -> Iterator[str]:
     if not names:
         return
     yield ("Energy a tuple by proxies (`python -m bench.energy`), of the circuits of the next table: the share of nets "
-           "that change in a\ncycle, cells × that share × cycles, and LUT4 × cycles; both over SplitJoin's:\n")
+           "that change in\na cycle, cells × that share × cycles as if cells changed as nets do, and LUT4 × cycles; "
+           "both over SplitJoin's:\n")
     yield "| architecture | cycles a tuple | nets that change | transitions a tuple | | LUT4 · cycles | |"
     yield "|---" * 7 + "|"
     for name in names:

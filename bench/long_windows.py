@@ -52,23 +52,21 @@ def run(case: Case, most: int, pace: float | None = None) -> tuple[float, npt.ND
     return rate, latencies[pairs[:, 0] <= case.window + pairs[:, 1]]
 
 
-def figures(out: Recorder, name: str, cores: int, windows: tuple[int, ...], shares: tuple[float, ...]) -> None:
-    """The figures of one architecture and number of cores."""
-    most = windows[-1]
-    for window in windows:
-        case = Case(name, cores, window)
-        rate, _ = run(case, most)
-        out.add("long_rate", 1000 * rate, "tuples/1,000 cycles", case.config, HOW)
-        _, latencies = run(case, most, rate / 2)
-        out.add("long_pair_latency", float(latencies.mean()), "cycles", case.config, HOW)
-    if name != "splitjoin":
-        return
-    for share in shares if cores == max(SYSTEMS[name]) else ():
-        case = Case(name, cores, min(SHARE_WINDOW, most), share=share)
+def rates(out: Recorder, case: Case, most: int) -> None:
+    """Figures 12 and 13 of one window."""
+    rate, _ = run(case, most)
+    out.add("long_rate", 1000 * rate, "tuples/1,000 cycles", case.config, HOW)
+    _, latencies = run(case, most, rate / 2)
+    out.add("long_pair_latency", float(latencies.mean()), "cycles", case.config, HOW)
+
+
+def more(out: Recorder, cores: int, most: int, shares: tuple[float, ...]) -> None:
+    """Figure 17 with the most cores, and Figure 19 with the fewest, of SplitJoin."""
+    for share in shares if cores == max(SYSTEMS["splitjoin"]) else ():
+        case = Case("splitjoin", cores, min(SHARE_WINDOW, most), share=share)
         out.add("long_rate_by_selectivity", 1000 * run(case, most)[0], "tuples/1,000 cycles", case.config, HOW)
-    inner = Case(name, cores, min(cores * SUB_WINDOW, most), "ROWS", 1e-4)
-    every = 2
-    while cores == min(SYSTEMS[name]) and every <= inner.window // cores:
+    every, inner = 2, Case("splitjoin", cores, min(cores * SUB_WINDOW, most), "ROWS", 1e-4)
+    while cores == min(SYSTEMS["splitjoin"]) and every <= inner.window // cores:
         case = replace(inner, order=f"inner({every})")
         out.add("long_rate_by_precision", 1000 * run(case, most)[0], "tuples/1,000 cycles", case.config, HOW)
         every *= 4
@@ -80,12 +78,19 @@ def main() -> None:
     parser.add_argument("--architecture", choices=SYSTEMS, nargs="+", default=list(SYSTEMS), help="these alone (all)")
     parser.add_argument("--cores", type=int, choices=(4, 32), help="with so many cores alone")
     options = parser.parse_args()
+    windows = (2**8,) if options.quick else WINDOWS
     for name in options.architecture:
         for cores in QUICK.cores if options.quick else SYSTEMS[name]:
             if options.cores in (None, cores):
-                out = Recorder("evaluation", quick=options.quick, part=f"long windows, {name}, {cores} cores")
-                figures(out, name, cores, (2**8,) if options.quick else WINDOWS, SHARES[:1 if options.quick else None])
-                print(out.write())
+                part = f"long windows, {name}, {cores} cores"
+                for window in windows[:-1 if cores == 4 else None]:  # the longest one takes hours with so few
+                    out = Recorder("evaluation", quick=options.quick, part=f"{part}, {window}")
+                    rates(out, Case(name, cores, window), windows[-1])
+                    out.write()
+                if name == "splitjoin":
+                    out = Recorder("evaluation", quick=options.quick, part=f"{part}, others")
+                    more(out, cores, windows[-1], SHARES[:1 if options.quick else None])
+                    print(out.write())
 
 
 if __name__ == "__main__":
