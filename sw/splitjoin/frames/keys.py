@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, SchemaError, SplitJoinError, first_line
 from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
@@ -42,7 +42,7 @@ class FrameKeys:
 
 
 def nearest_rows(left: FrameKeys, right: FrameKeys, condition: str | None, *, nulls_equal: bool,
-                 **options: Any) -> npt.NDArray[np.int64]:
+                 **options: Any) -> Ints:
     """For each row of ``left`` the row of ``right`` that is nearest in time among those with equal keys: (n,), −1 for
     none.
 
@@ -65,7 +65,7 @@ def nearest_rows(left: FrameKeys, right: FrameKeys, condition: str | None, *, nu
             said = said.replace(f"the time column {side}.{_TIME}", f"the time column of the {frame} frame")
             said = said.replace(f"{side}.{_TIME}", f"that of the {frame} frame")
         raise type(error)(said) from None
-    rows: npt.NDArray[np.int64] = found.items["s"].astype(np.int64)
+    rows: Ints = found.items["s"].astype(np.int64)
     return rows
 
 

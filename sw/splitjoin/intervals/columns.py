@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, OptionError, SchemaError
 from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import Rows, as_table
 
-Numbers = npt.NDArray[np.int64]
+Numbers = Ints
 _MAX = 2**63 - 1
 
 

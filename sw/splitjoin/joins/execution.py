@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import CapacityError
 from splitjoin.base.memory import available_memory, check_memory, size_text, too_large
 from splitjoin.engines.arrival import Arrivals, S
@@ -116,7 +116,7 @@ _SHARE = 16
 _MARGIN = 2
 
 
-def compared_pairs(query: Query, incoming: Arrivals) -> npt.NDArray[np.int64]:
+def compared_pairs(query: Query, incoming: Arrivals) -> Ints:
     """The pairs within the windows up to each arrival: int64 (n,)."""
     n = len(incoming)
     from_s = incoming.stream == S
@@ -140,7 +140,7 @@ class ExpectedSize:
 
     def __init__(self, query: Query, incoming: Arrivals, row: int):
         self._query, self._incoming, self._row = query, incoming, row
-        self._compared: npt.NDArray[np.int64] | None = None
+        self._compared: Ints | None = None
 
     def check(self, done: int, rows: int) -> None:
         """Raise `CapacityError` if ``rows`` of the first ``done`` arrivals mean that all rows cannot fit in memory."""

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.compiled.compiler import has_numba, needs_numba
 from splitjoin.engines.device import (
@@ -122,7 +122,7 @@ def _nearest(query: Query, incoming: Arrivals, rows: OrderedRows) -> TableRows:
     return TableRows.ordered(rows, replace(query, order=Order("left")), incoming, Slices())
 
 
-def _base_items(bases: npt.NDArray[np.int64]) -> Items:
+def _base_items(bases: Ints) -> Items:
     """A row for each of ``bases`` as items in total order, without stars."""
     items = np.zeros(len(bases), ITEM)
     items["kind"], items["r"], items["s"] = PAIR, bases, -1

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.base.errors import CoreLost, WindowOverflow, plural
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, STAR, Device, Fault, Items, chosen_items, joined_items
@@ -71,7 +71,7 @@ class NumberedSession:
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)
         self.pushed = dict(self._first)
-        self.stored_s: npt.NDArray[np.int64] | None = None
+        self.stored_s: Ints | None = None
         self._unsettled, self._left = np.empty(0, ITEM), np.empty(0, ITEM)
 
     @property
@@ -225,9 +225,9 @@ class NumberedSession:
         """Close the device session."""
         self._session.close()
 
-    def _closing(self, items: Items) -> npt.NDArray[np.bool_]:
+    def _closing(self, items: Items) -> Mask:
         """True for stars that only the end of input sets."""
-        found: npt.NDArray[np.bool_] = items["kind"] == STAR
+        found: Mask = items["kind"] == STAR
         if self._order.kind != "outer":
             return np.zeros(len(items), np.bool_)
         for side in range(len(SIDES)):

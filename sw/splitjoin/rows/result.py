@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, SchemaError, plural
 from splitjoin.base.memory import check_memory
 from splitjoin.base.safe_text import printable
@@ -44,8 +43,8 @@ class JoinResult:
     """
 
     def __init__(self, rows: pa.Table | StoredTable, items: Items | Callable[[], Items] | None,
-                 counters: dict[str, int], *, plan: str = "", latencies: npt.NDArray[np.int64] | None = None,
-                 region_counters: dict[str, npt.NDArray[np.int64]] | None = None):
+                 counters: dict[str, int], *, plan: str = "", latencies: Ints | None = None,
+                 region_counters: dict[str, Ints] | None = None):
         self._rows, self._items = rows, items
         self.counters, self.plan = counters, plan
         self.latencies, self.region_counters = latencies, region_counters

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Array
 from splitjoin.base.errors import InputError, PredicateError
 from splitjoin.lang.eval.vector import Vector, magnitude, widen
 from splitjoin.lang.ir import Case, Col, Expr
@@ -109,7 +109,7 @@ def to_arrow(v: Vector, type_: pa.DataType, text: str) -> pa.Array | pa.ChunkedA
     return made if plain == type_ else made.view(type_)
 
 
-def _fitting(v: Vector, dtype: np.dtype[Any], type_: pa.DataType, text: str) -> npt.NDArray[Any]:
+def _fitting(v: Vector, dtype: np.dtype[Any], type_: pa.DataType, text: str) -> Array:
     """The values in ``dtype``, 0 where NULL."""
     values = v.values if v.valid.all() else np.where(v.valid, v.values, 0)
     info = np.iinfo(dtype)
@@ -117,7 +117,7 @@ def _fitting(v: Vector, dtype: np.dtype[Any], type_: pa.DataType, text: str) -> 
     return values.astype(dtype)
 
 
-def _check(values: npt.NDArray[Any], low: int, high: int, unit: Fraction, type_: pa.DataType, text: str) -> None:
+def _check(values: Array, low: int, high: int, unit: Fraction, type_: pa.DataType, text: str) -> None:
     if not len(values):
         return
     for worst in (int(values.min()), int(values.max())):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.ipc import translated, validated
 from splitjoin.base.memory import size_text
@@ -100,7 +100,7 @@ def _size(column: pa.Array) -> int:
     return int(column.nbytes)
 
 
-def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+def _lengths(column: pa.Array) -> Ints:
     """The bytes of each value of ``column``."""
     if pa.types.is_dictionary(column.type):
         return np.asarray(_lengths(column.dictionary)[column.indices.drop_null().to_numpy()], np.int64)

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, Self, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import Device, Fault, Items, check_masked, checked_precision
@@ -283,7 +281,7 @@ class Pipeline(Generic[Gate]):
 
         return act
 
-    def _begin(self, query: Query, state: Mapping[str, npt.NDArray[np.int64]], live: RowIds) -> RowBatch:
+    def _begin(self, query: Query, state: Mapping[str, Ints], live: RowIds) -> RowBatch:
         """Replay rows from ``live`` on into the windows of ``query``, and go on with ``state``; the rows decided so."""
         self._use(query)
         self._operator.restore(state)
@@ -468,7 +466,7 @@ class Pipeline(Generic[Gate]):
             self.results.end()
         return session
 
-    def _restore_operator(self, state: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    def _restore_operator(self, state: Mapping[str, Ints]) -> None:
         """Continue from the ``state`` of an operator, with the retained rows."""
         self._operator.restore(state)
         if not self.ended:

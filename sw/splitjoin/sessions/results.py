@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Ints
 from splitjoin.engines.device import ITEM, PAIR, Items
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Gather
@@ -153,7 +153,7 @@ class RowGatherer:
         """The columns for ``pairs`` from which result rows are computed; the last ones are ``values``."""
         columns, arrays = self._schemas.columns, dict[tuple[Side, str], pa.Array]()
         for side in SIDES:
-            rows: npt.NDArray[np.int64] = np.ascontiguousarray(pairs[side])
+            rows: Ints = np.ascontiguousarray(pairs[side])
             names = self._names[side]
             found = self._gather(side, names, rows)
             arrays |= zip([(side, name) for name in names], found, strict=True)

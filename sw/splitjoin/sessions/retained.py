@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.base.sliding import FixedWidthColumn, SlidingArray, bitmap_of
 from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.latest import KeyNumbers
@@ -21,7 +21,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.windows import Extent
 
-RowIds = npt.NDArray[np.int64]
+RowIds = Ints
 
 #: Chunks of up to this many rows together are merged.
 _SMALL_CHUNK = 1 << 15
@@ -39,9 +39,9 @@ class RetainedState:
 
     first: int
     table: pa.Table
-    ts: npt.NDArray[np.int64] | None
-    s_before: npt.NDArray[np.int64] | None
-    ids: npt.NDArray[np.int64] | None = None
+    ts: Ints | None
+    s_before: Ints | None
+    ids: Ints | None = None
 
 
 class RetainedWindows:
@@ -298,7 +298,7 @@ class RetainedRows:
         """Columns ``names`` of the rows with these ids, in this order, each id from ``first`` to ``end``, or −1 for a
         row of NULL.
         """
-        lacking: npt.NDArray[np.bool_] | None = rows < 0
+        lacking: Mask | None = rows < 0
         if lacking is not None and not lacking.any():
             lacking = None
         others = [name for name in names if name not in self._fixed]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Mask
 from splitjoin.base.errors import InputError, UnsupportedError
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
@@ -100,7 +100,7 @@ class Shedder:
         share = min((load - self.threshold) / (self.capacity - self.threshold), 1.0)
         return self.rule.base + (1 - self.rule.base) * (share if self.rule.curve == "linear" else share * share)
 
-    def dropped(self, side: Side, first: int, n: int, load: int) -> npt.NDArray[np.bool_]:
+    def dropped(self, side: Side, first: int, n: int, load: int) -> Mask:
         """True for those of the next ``n`` tuples of a stream that are dropped, bool (n,).
 
         ``first``: how many of its tuples came before, late ones apart; ``load``: how many of these are held.

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, SchemaError, SnapshotError, first_line
 from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.engines.arrival import Arrivals, event_ticks
@@ -68,7 +68,7 @@ class Snapshot:
     @classmethod
     def of(cls, identity: Mapping[str, str], query: Query, gate: GateState, windows: RetainedWindows,
            results: ResultQueue, ready: Iterable[Arrivals] = (), progress: DeviceProgress | None = None,
-           kind: Mapping[str, npt.NDArray[np.int64]] | None = None, changes: Changes | None = None) -> Snapshot:
+           kind: Mapping[str, Ints] | None = None, changes: Changes | None = None) -> Snapshot:
         """The state of a session.
 
         Args:
@@ -232,7 +232,7 @@ class Snapshot:
                 times[stream == n] = event_ticks(query.time, side, tables[side])
         return Arrivals(stream, times, tables["r"], tables["s"])
 
-    def kind_state(self) -> dict[str, npt.NDArray[np.int64]]:
+    def kind_state(self) -> dict[str, Ints]:
         """The state of the `KindOperator`."""
         return {name.removeprefix("kind_"): np.frombuffer(blob, "<i8").astype(np.int64)
                 for name, blob in self.blobs.items() if name.startswith("kind_")}

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.ir import Arith, Cast, Expr, Lit, Neg
 from splitjoin.lang.schema import SIDES, other_side
@@ -43,9 +43,9 @@ class BisectingCoder(Coder):
             of for of in relations if not isinstance(of, FloatBand)], v)]
 
 
-def bands_of(plan: Plan) -> Mapping[tuple[int, str], npt.NDArray[np.int64]]:
+def bands_of(plan: Plan) -> Mapping[tuple[int, str], Ints]:
     """The float bands of ``plan`` by test and probing stream, as `bisection_words`."""
-    found = dict[tuple[int, str], npt.NDArray[np.int64]]()
+    found = dict[tuple[int, str], Ints]()
     for j, test in enumerate(plan.tests):
         bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
         for side in SIDES if bands else ():
@@ -56,7 +56,7 @@ def bands_of(plan: Plan) -> Mapping[tuple[int, str], npt.NDArray[np.int64]]:
     return found
 
 
-def bisection_words(bands: Sequence[FloatBand], side: str, key: FloatKey) -> npt.NDArray[np.int64] | None:
+def bisection_words(bands: Sequence[FloatBand], side: str, key: FloatKey) -> Ints | None:
     """``FloatBounds`` of ``bands``, for probes of stream ``side`` and the other stream's ``key``; None if an expression
     has too many steps, or is compared with NaN.
     """

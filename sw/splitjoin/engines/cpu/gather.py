@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.lang.schema import SIDES
 
 from ..compiled.store import ReusedArrays
@@ -29,8 +29,7 @@ def entry() -> int:
     return library_entry("gather", ITEM_FIELDS)
 
 
-def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened: npt.NDArray[np.int64]
-           ) -> tuple[Items, int]:
+def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened: Ints) -> tuple[Items, int]:
     """The items of a batch, and how many are pairs.
 
     ``found``: per stream the probes' matches. ``every``: a star after so many probes of a stream, 0 for none.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import DeviceError, InputError
 from splitjoin.base.memory import MatchMemory, check_memory, too_large
 from splitjoin.lang.query import Query
@@ -104,7 +104,7 @@ class BatchSession(Session):
     def __init__(self, query: Query, tuning: Tuning = DEFAULTS):
         self._query, self._tuning = query, tuning
         self._is_timed = any(query.window(side).length is not None for side in SIDES)
-        self._open_probes: npt.NDArray[np.int64] = np.zeros(2, np.int64)  # of R and of S, since the last star
+        self._open_probes: Ints = np.zeros(2, np.int64)  # of R and of S, since the last star
         self._slice = query.order.n if query.order.kind == "inner" else 0  # comparisons between stars of a probe
         self._last_time: int | None = None
         self._items: list[Items] = []
@@ -234,7 +234,7 @@ class CpuSession(BatchSession):
     def _candidates(self) -> int:
         return self._search.candidates
 
-    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+    def region_counters(self) -> dict[str, Ints] | None:
         """``comparisons`` and ``matches`` of each thread, (threads, 2): in stored R, and in stored S. None if not all
         was compared by nested loops over the keys (``engine="nested"``).
         """

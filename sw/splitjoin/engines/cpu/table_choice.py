@@ -4,9 +4,7 @@ less than a session.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from splitjoin.base.arrays import Ints
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
@@ -27,7 +25,7 @@ TABLE_ALGORITHMS: tuple[type[TableAlgorithm], ...] = (
 
 
 def join_tables(query: Query, incoming: Arrivals, room: int, work: Work,
-                bases: npt.NDArray[np.int64] | None = None) -> TableAnswer | None:
+                bases: Ints | None = None) -> TableAnswer | None:
     """As `Device.join_tables`."""
     query, incoming = with_coded_nulls(query, incoming)
     job = TableJob(query, incoming, room, work, bases)

@@ -6,9 +6,7 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from splitjoin.base.arrays import Ints
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
@@ -39,8 +37,7 @@ class TableJob:
 
     ways: list[Any] | None = None
 
-    def __init__(self, query: Query, incoming: Arrivals, room: int, work: Work,
-                 bases: npt.NDArray[np.int64] | None = None):
+    def __init__(self, query: Query, incoming: Arrivals, room: int, work: Work, bases: Ints | None = None):
         self.query, self.incoming, self.room, self.work, self.bases = query, incoming, room, work, bases
 
     @property

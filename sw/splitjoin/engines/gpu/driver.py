@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from splitjoin.base.arrays import Array
 from splitjoin.base.errors import CapacityError, DeviceError, ToolError
 from splitjoin.base.memory import size_text
 
@@ -74,13 +74,13 @@ class Gpu:
         if (waiting := getattr(manager, "deallocations", None)) is not None:  # neither the simulator's nor a pool's
             waiting.clear()
 
-    def copy_in(self, array: Any, host: npt.NDArray[Any], size: int, stream: Any) -> None:
+    def copy_in(self, array: Any, host: Array, size: int, stream: Any) -> None:
         """Copy the first ``size`` bytes of ``host``, of pinned memory, to ``array`` on the GPU, in the order of
         ``stream``. What `copy_to_device` does for slices takes a hundred microseconds.
         """
         self._copies.host_to_device(array, host, size, stream)
 
-    def copy_out(self, host: npt.NDArray[Any], array: Any, size: int, stream: Any) -> None:
+    def copy_out(self, host: Array, array: Any, size: int, stream: Any) -> None:
         """Copy the first ``size`` bytes of ``array`` to ``host``, as `copy_in`."""
         self._copies.device_to_host(host, array, size, stream)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from splitjoin.base.arrays import Ints
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.device import PAIR, Items, chosen_items, joined_items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
@@ -60,7 +59,7 @@ class EarlyAggregateOperator(UnorderedKindOperator):
             self._r, self._s = self._r[order], self._s[order]
         return items[:0]
 
-    def _present(self, side: Side, at: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
+    def _present(self, side: Side, at: Ints) -> tuple[Mask, Ints]:
         ids = self._waiting[side]["id"][at]
         count = np.searchsorted(self._r, ids, side="right") - np.searchsorted(self._r, ids)
         return (count > 0) | self._kind.gives_unmatched("r"), count
@@ -71,7 +70,7 @@ class EarlyAggregateOperator(UnorderedKindOperator):
         mine = np.arange(ends[-1]) + np.repeat(np.searchsorted(self._r, ids) - (ends - version), version)
         return DecidedBases(rows_of(side, ids), ids, version, self._s[mine])
 
-    def _decide(self, side: Side, gone: npt.NDArray[np.bool_]) -> None:
+    def _decide(self, side: Side, gone: Mask) -> None:
         if gone.any():
             kept = ~np.isin(self._r, self._waiting[side]["id"][gone])
             super()._decide(side, gone)

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items
@@ -31,7 +31,7 @@ from .user_values import argument_error, overflow_error, result_error
 
 
 def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
-                         groups: npt.NDArray[np.int64] | None = None) -> tuple[Items, list[pa.ChunkedArray]]:
+                         groups: Ints | None = None) -> tuple[Items, list[pa.ChunkedArray]]:
     """The rows of ``query`` from all arrivals and all items of the inner join, and the values of its aggregates.
     ``groups``: as of `identical_rows`, for SQL's GROUP BY; identical tuples of R are one base.
     """
@@ -62,7 +62,7 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
 
 
 def _grouped(query: Query, rows: Items, partners: Mapping[int, list[int]],
-             groups: npt.NDArray[np.int64]) -> tuple[Items, defaultdict[int, list[int]]]:
+             groups: Ints) -> tuple[Items, defaultdict[int, list[int]]]:
     """``rows`` with one base tuple for identical ones, and the partners of all of these; -1 for one without."""
     chosen: dict[int, int] = {}
     kept, met = [], defaultdict[int, list[int]](list)

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.arrays import Ints
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, stars
 from splitjoin.engines.merging import places_among
@@ -169,7 +169,7 @@ def _order(at: Ints, last: Ints) -> Ints | None:
     return order[stable_order(at[order])]
 
 
-def places_before(at: Ints, waited: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def places_before(at: Ints, waited: Ints) -> tuple[Ints, Mask]:
     """The places of rows that waited for the arrivals at positions ``waited`` among rows that came at ``at``: each
     is before the first of these that came no earlier. Both ascend. Returns the places (n,), and for all places whether
     a row of ``at`` has it (n + m,).

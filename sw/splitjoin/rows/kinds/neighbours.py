@@ -5,12 +5,10 @@ that are no ticks. They are by the tuples of R, the nearest partner first.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from splitjoin.base.arrays import Ints
+from splitjoin.base.arrays import Array, Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Items, TableNeighbours
 from splitjoin.engines.sorting import float_of_bits
@@ -70,7 +68,7 @@ def _rows(r: Ints, s: Ints) -> OrderedRows:
     return OrderedRows(r, s, lambda: (np.zeros(len(r), np.int64), np.zeros(len(r), np.uint8)))
 
 
-def _times(query: Query, incoming: Arrivals, of: Side) -> npt.NDArray[Any]:
+def _times(query: Query, incoming: Arrivals, of: Side) -> Array:
     """The times of a stream, with their distances; the positions in arrival order without a time column."""
     if query.time is None:
         return incoming.positions(of)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.arrays import Ints
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items, stars
@@ -330,7 +330,7 @@ class KindOperator(RowOperator):
             gone, _ = deciding_arrivals(s.pushed_out(left), s.last_times(left), times, base, n)
             r["s_first"][-new:] = s.first + np.searchsorted(gone, r["position"][-new:], side="right")
 
-    def _note(self, items: Items, at: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints] | None]:
+    def _note(self, items: Items, at: Ints) -> tuple[Mask, tuple[Ints, Ints] | None]:
         """Note the pairs in ``items``, whose probes have positions ``at``. True for each item that is a row, or a star;
         and `_choose`'s, for as-of joins.
         """
@@ -424,7 +424,7 @@ class KindOperator(RowOperator):
             index, partner, at, last = index[some], partner[some], at[some], last[some]
         return Decisions(side, tuples.first + index, partner, at, last)
 
-    def _limits(self, side: Side, at: Ints, alone: npt.NDArray[np.bool_] | None = None) -> tuple[Ints, Ints]:
+    def _limits(self, side: Side, at: Ints, alone: Mask | None = None) -> tuple[Ints, Ints]:
         """What decides the open tuples ``at`` of ``side``, as `deciding_arrivals` takes it. ``alone``: True for those
         that their own side rules out; None if there are none.
         """

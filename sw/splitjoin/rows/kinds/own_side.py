@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.arrays import Mask
 from splitjoin.lang.eval.vector import evaluate
 from splitjoin.lang.ir import And, Cmp, Col, Expr, sides
 from splitjoin.lang.properties import causes
@@ -41,7 +41,7 @@ class OwnSide:
                   for operand in term.children for cause in causes(operand) if sides(cause) <= {side}]
         return cls(tuple(own), tuple(dict.fromkeys(values)))
 
-    def ruled_out(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+    def ruled_out(self, table: pa.Table) -> Mask:
         """True for each row of ``table``, tuples of the stream, that can be in no pair: bool (n,)."""
         found = np.zeros(len(table), np.bool_)
         for term in self.conditions if len(table) else ():

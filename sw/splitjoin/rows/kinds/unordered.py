@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.arrays import Ints
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items
 from splitjoin.lang.query import Query
@@ -136,7 +135,7 @@ class UnorderedKindOperator(RowOperator):
         items = joined_items([*back, pairs, *new])
         return RowBatch(items, [operations(sum(map(len, back)), len(items))] if self._early else ())
 
-    def _present(self, side: Side, at: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
+    def _present(self, side: Side, at: Ints) -> tuple[Mask, Ints]:
         """Of the waiting tuples ``at``: whether each has a row by itself at present, and the version of that."""
         matched = self._waiting[side]["matched"][at]
         return (matched == 0) & self._kind.gives_unmatched(side), matched
@@ -196,14 +195,14 @@ class UnorderedKindOperator(RowOperator):
             if (time := passed.get(other_side(side))) is not None:
                 self._decide(side, self._passes(side, time) & (numbers["id"] < ends[SIDES.index(side)]))
 
-    def _passes(self, side: Side, time: int) -> npt.NDArray[np.bool_]:
+    def _passes(self, side: Side, time: int) -> Mask:
         """True for each waiting tuple of stream ``side`` of which the other stream has passed what it may meet, as it
         delivers nothing below event ``time`` any more.
         """
-        passed: npt.NDArray[np.bool_] = self._waiting[side]["time"] < max(time - self._lengths[side], -_MAX)
+        passed: Mask = self._waiting[side]["time"] < max(time - self._lengths[side], -_MAX)
         return passed
 
-    def _decide(self, side: Side, gone: npt.NDArray[np.bool_]) -> None:
+    def _decide(self, side: Side, gone: Mask) -> None:
         """Note the last changes of the tuples ``gone``, which are forgotten."""
         if gone.any():
             self._revise(side, np.flatnonzero(gone))
@@ -275,19 +274,19 @@ class UnorderedAsOfOperator(UnorderedKindOperator):
         r = self._waiting["r"]
         self._decide("r", (r["fore"] != NONE) & (r["id"] < self._settled[0]))
 
-    def _passes(self, side: Side, time: int) -> npt.NDArray[np.bool_]:
+    def _passes(self, side: Side, time: int) -> Mask:
         if side == "s":
             return super()._passes(side, time)
         r, kind = self._waiting["r"], self._kind
         last = later(r["time"], np.uint64(min(self._lengths["r"], 2**64 - 1)))
-        passed: npt.NDArray[np.bool_] = last < time
+        passed: Mask = last < time
         if kind.direction == "backward" and not kind.allow_exact:
             passed |= r["time"] <= time
         elif kind.direction == "nearest":
             passed |= (r["back"] != NONE) & (nearest_until(r["time"], r["back_time"]) < time)
         return passed
 
-    def _present(self, side: Side, at: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
+    def _present(self, side: Side, at: Ints) -> tuple[Mask, Ints]:
         r = self._waiting["r"]
         back, fore = r["back"][at], r["fore"][at]
         best = np.where(back == NONE, fore, back)

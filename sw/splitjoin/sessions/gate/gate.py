@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
 from splitjoin.engines.merging import merged_slices
@@ -147,7 +147,7 @@ class ScaleGate(SourceGate):
     def _now(self) -> float | None:
         return None if self.rule.idle is None else self._clock()
 
-    def _ticks(self, side: Side, table: pa.Table) -> npt.NDArray[np.int64]:
+    def _ticks(self, side: Side, table: pa.Table) -> Ints:
         return event_ticks(self._time, side, table)
 
     def _advance(self) -> None:
@@ -199,8 +199,7 @@ class ScaleGate(SourceGate):
         ts, rank = self._frontier
         return ts + ((SIDES.index(side), index) < rank)
 
-    def _late_ones(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64],
-                   table: pa.Table) -> npt.NDArray[np.bool_]:
+    def _late_ones(self, side: Side, index: int, queue: SourceQueue, ts: Ints, table: pa.Table) -> Mask:
         """True for each of a source's next tuples that is late, bool (n,). Raises `InputError` if none may be."""
         late = ts < self.rule.limits(side, queue, ts, self._queues, self._missing())
         late |= queue.promised_away(ts)
@@ -364,5 +363,5 @@ class UnorderedGate(ScaleGate):
         return max(reached) + self._lengths[other] if reached else _NOTHING
 
 
-def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+def _joined(parts: Sequence[Ints]) -> Ints:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base import threads
+from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.lang.layouts import take_rows
@@ -263,11 +263,11 @@ class SourceGate(ReadyGate):
         """The time in seconds by which silences are measured; None if none are."""
         return None
 
-    def _ticks(self, side: Side, table: pa.Table) -> npt.NDArray[np.int64]:
+    def _ticks(self, side: Side, table: pa.Table) -> Ints:
         """The event times of tuples, int64 (n,); none without times."""
         return np.empty(0, np.int64)
 
-    def _not_shed(self, side: Side, table: pa.Table, shed: Shed, waiting: int) -> npt.NDArray[np.int64]:
+    def _not_shed(self, side: Side, table: pa.Table, shed: Shed, waiting: int) -> Ints:
         """The numbers of the tuples that are not dropped, while so many of the stream wait; the others are noted."""
         dropped = shed(len(table), waiting)
         self._shed[side].add(take_rows(table, np.flatnonzero(dropped)))
