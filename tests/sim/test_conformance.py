@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from splitjoin.circuit.driver import CircuitDevice
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -17,10 +16,6 @@ from ..support.scenarios import SCENARIOS, Scenario
 
 ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
 STALLS = {"stall_in": 0.3, "stall_out": 0.3}
-#: Scenarios that between them have ROWS, RANGE, both, and different windows per stream: run at every number of cores.
-EVERY_WINDOW = [s for s in SCENARIOS if s.name in ("band-rows-17", "band-range", "band-rows-and-range")]
-#: Those of them that are one circuit: a model takes long to compile.
-TIMED = [s for s in EVERY_WINDOW if s.time is not None]
 #: Scenarios that run on a compiled circuit, in all orders: seven circuits, with the narrowest and the widest keys, one
 #: test and five, NULL, event times and none. The others run on the other simulator, in one order each.
 COMPILED = {"band-rows-17", "band-rows-1", "band-rows-3", "band-rows-64", "empty-r", "empty-both", "band-range",
@@ -55,28 +50,6 @@ def test_scenarios_on_pysim(scenario: Scenario) -> None:
 def test_scenarios_on_sim(scenario: Scenario) -> None:
     for seed, order in enumerate(ORDERS):
         conforms(SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4, seed=seed, **STALLS), scenario, order)
-
-
-@pytest.mark.parametrize(("make", "cores", "scenarios"), [
-    at_length(SimDevice, 8, TIMED), at_length(SimDevice, 1, TIMED),  # random circuits have other numbers
-    *(at_length(SimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8, 16)),
-    *(at_length(PysimDevice, k, EVERY_WINDOW) for k in (1, 2, 4, 8))])
-def test_the_number_of_cores_does_not_change_the_answer(make: type[CircuitDevice], cores: int,
-                                                        scenarios: list[Scenario]) -> None:
-    """The same items in total order from 1 to 16 cores, for ROWS and RANGE."""
-    for scenario in scenarios:
-        conforms(make(cores=cores, capacity=64), scenario, "total")
-
-
-# Random regions have any lanes and probes (tests/hw/core), random circuits some (`test_random`).
-@pytest.mark.parametrize(("lanes", "probes"), [at_length(lanes, probes) for lanes in (1, 2, 4)
-                                               for probes in (1, 2, 4, 8)])
-def test_lanes_and_probes_do_not_change_the_answer(lanes: int, probes: int) -> None:
-    """The same items for any number of lanes and probes, in windows that fill the ring and in others."""
-    n = lanes.bit_length() + probes.bit_length()  # each with one kind of window: a circuit takes long to compile
-    device = SimDevice(cores=n % 2 + 1, capacity=64, lanes=lanes, probes=probes, stall_out=0.4 * (n % 2))
-    for order in ("total", "inner(2)", "outer(3)"):
-        conforms(device, EVERY_WINDOW[n % len(EVERY_WINDOW)], order)
 
 
 @pytest.mark.parametrize("stall_in", [0.0, 0.9])
