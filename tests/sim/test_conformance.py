@@ -25,8 +25,8 @@ COMPILED = {"band-rows-17", "band-rows-1", "band-rows-3", "band-rows-64", "empty
 #: Scenarios that run on both.
 ON_BOTH = {"band-range"}
 #: Scenarios that at length only run, as their circuits are made of what those of others have.
-ALIKE = {"all-match", "burst", "equal-range-0", "float-greater", "int64-band", "is-null", "less-than", "not-equal",
-         "null-band", "scaled", "short-r", "string-literal"}
+ALIKE = {"all-match", "burst", "equal-range-0", "float-band", "float-greater", "int64-band", "is-null", "less-than",
+         "not-equal", "null-band", "scaled", "short-r", "string-literal"}
 
 
 def some(chosen: set[str]) -> list[Any]:

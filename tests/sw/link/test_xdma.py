@@ -21,7 +21,7 @@ from splitjoin.link.xdma import CharacterDevices, XdmaDevice, XdmaTransport
 from splitjoin_sim.device import SimDevice
 
 from ...sim import test_deciding as deciding
-from ...sim.test_folding import AGGREGATES, STALLS, tables
+from ...sim.test_folding import AGGREGATES, STALLS, WINDOWS, tables
 from ...sim.test_folding_links import SHAPE as FOLDING
 from ...support.conformance import assert_conforms, run
 from ...support.dma import FakeCard
@@ -54,7 +54,7 @@ def test_scenarios_through_character_devices(name: str, order: str, tmp_path: Pa
 def test_states_through_character_devices(tmp_path: Path) -> None:
     """A circuit that folds, and one that gives the pairs that decide."""
     for number, (r, s, how) in enumerate((
-            (*tables(40, 2), {"on": "abs(r.x - s.a) <= 6", "window": "RANGE 6", "aggregate": AGGREGATES}),
+            (*tables(40, 2), {"on": "abs(r.x - s.a) <= 6", "window": WINDOWS[0], "aggregate": AGGREGATES}),
             (*deciding.tables(40, 2), {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "how": "semi"}))):
         query = splitjoin.Query.make(*map(splitjoin.Schema.from_table, "rs", (r, s)), time="ts", **how)
         (folder := tmp_path / str(number)).mkdir()
