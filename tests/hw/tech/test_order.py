@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from amaranth.back import rtlil
-from amaranth.hdl import Module
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,14 +42,14 @@ WIDTHS = (*range(1, 9), 33)
 FURTHER = (*range(9, 13), 31, 32, 64)
 
 
-def prove(folder: Path, form: str, widths: Sequence[int], wrong: str = "") -> str:
-    """Yosys's proofs that ``form`` does what the generic form does, for any value of what is not connected.
+def prove(folder: Path, form: str, widths: Sequence[int], wrong: str = "", part: type[Elaboratable] = Compare) -> str:
+    """Yosys's proofs that ``form`` of ``part`` does what the generic form does, for any value of what is not connected.
 
     One run for all ``widths``: to start it and to read the cells takes longer than a proof.
     """
     for width in widths:
         for name in ("generic", form):
-            text = rtlil.convert(Compare(width), name=f"{name}{width}", platform=Target(name), emit_src=False)
+            text = rtlil.convert(part(width), name=f"{name}{width}", platform=Target(name), emit_src=False)
             (folder / f"{name}{width}.il").write_text(text.replace("attribute \\top 1\n", ""))
     return YOSYS.run(["-p", "\n".join([
         *(f"read_rtlil {name}{width}.il" for width in widths for name in ("generic", form)),
