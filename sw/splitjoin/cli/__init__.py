@@ -10,6 +10,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from splitjoin.base.interrupts import INTERRUPTED, orderly_termination, quiet_interrupts
@@ -100,9 +101,9 @@ def command_parser() -> argparse.ArgumentParser:
         prog="splitjoin", description="Join unbounded streams under any condition: band, range, theta, equality.",
         epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"splitjoin {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = partial(_command, parser.add_subparsers(required=True, metavar="COMMAND"))
 
-    join = _command(commands, "join", "join two tables as streams", run_join)
+    join = command("join", "join two tables as streams", run_join)
     join.add_argument("r", metavar="R", help="stream R: a .parquet, .csv or .arrow file, a quoted pattern such as "
                                       "'day-*.parquet', or - for standard input: an Arrow IPC stream, or CSV")
     join.add_argument("s", metavar="S", help="stream S: the same")
@@ -121,7 +122,7 @@ def command_parser() -> argparse.ArgumentParser:
     join.add_argument("--analyze", action="store_true", help="join, but write nothing, and say how: the pairs looked "
                                                              "at beside the expected ones, and the time")
 
-    select = _command(commands, "sql", "run a SELECT over two tables as streams", run_sql)
+    select = command("sql", "run a SELECT over two tables as streams", run_sql)
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
                                                      "table is R, the second S")
     select.add_argument("named", metavar="NAME=FILE", nargs="+",
@@ -135,74 +136,53 @@ def command_parser() -> argparse.ArgumentParser:
     select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "
                                                                "after the join")
 
-    verilog = _command(commands, "verilog", "write the circuit as Verilog, with a JSON sidecar", write_circuit)
+    verilog = command("verilog", "write the circuit as Verilog, with a JSON sidecar", write_circuit)
     circuit_query_options(verilog, design=True, baselines=True)
     verilog_options(verilog)
 
-    what = _command(commands, "explain", "say how a condition maps onto circuits, and what is not supported",
-                    explain_circuit)
-    circuit_query_options(what)
+    what = command("explain", "say how a condition maps onto circuits, and what is not supported", explain_circuit,
+                   circuit_query_options)
     what.add_argument("--passes", action="store_true", help="show the condition after each pass of the compiler, too")
     what.add_argument("--format", choices=EXPLANATION_FORMATS, help="form of the explanation: text, JSON, or a page "
                                                                     "of HTML (text)")
     what.add_argument("--family", choices=FAMILIES, default="ecp5", help="FPGA family that costs are told for "
                                                                          "(%(default)s)")
 
-    tuning = _command(commands, "tune", "propose a circuit for a board, and say what to expect of it", propose_circuit)
-    schema_options(tuning)
+    tuning = command("tune", "propose a circuit for a board, and say what to expect of it", propose_circuit,
+                     schema_options)
     query_options(tuning, window_required=True)
     tune_options(tuning)
     tuning.add_argument("-o", "--output", metavar="FILE",
                         help="also write the design to this .json file, for --design of `splitjoin verilog` and "
                              "`splitjoin build`")
 
-    _command(commands, "boards", "list the boards that bitstreams can be built for", list_boards)
-
-    building = _command(commands, "build", "build a bitstream for a board, with open tools", build_bitstream)
+    command("boards", "list the boards that bitstreams can be built for", list_boards)
+    building = command("build", "build a bitstream for a board, with open tools", build_bitstream)
     circuit_query_options(building, design=True)
     build_options(building)
-    building.add_argument("-o", "--output", metavar="DIR", required=True,
-                          help="folder for the bitstream, the netlist and the report; made if it does not exist")
-
-    loading = _command(commands, "program", "load a built bitstream into its board", program_board)
-    program_options(loading)
-
-    daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
-                      run_daemon)
-    daemon_options(daemon)
-
-    server = _command(commands, "serve", "run continuous joins behind Arrow Flight, with results that stay", run_serve)
-    serve_options(server)
-
-    emulator = _command(commands, "emulate", "run a board's circuit behind a pseudo-terminal, for the device uart",
-                        run_emulator)
-    circuit_query_options(emulator)
-    emulate_options(emulator)
-
-    waves = _command(commands, "waves", "show what a simulated circuit did over its cycles, from its waveforms",
-                     run_waves)
-    waves_options(waves)
-
-    qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
-                         run_qualify)
-    qualify_options(qualifier)
-    _command(commands, "spark-jar", "print the path of the jar with splitjoin.SplitJoinExtensions, for plain spark.sql",
-             run_spark_jar)
-
-    _command(commands, "devices", "list the devices on which joins run", run_devices)
-    _command(commands, "doctor", "say what is installed, what is missing, and how to get it", run_doctor)
-    warming = _command(commands, "warmup", "compile what a query needs of the CPU engine before it is needed, for "
-                                           "images of containers and for executors", run_warmup)
-    warmup_options(warming)
-    completing = _command(commands, "completion", "print what makes a shell complete this command line",
-                          print_completion)
-    completion_options(completing)
+    command("program", "load a built bitstream into its board", program_board, program_options)
+    command("daemon", "own the devices of this machine, and lease them to other processes", run_daemon, daemon_options)
+    command("serve", "run continuous joins behind Arrow Flight, with results that stay", run_serve, serve_options)
+    command("emulate", "run a board's circuit behind a pseudo-terminal, for the device uart", run_emulator,
+            circuit_query_options, emulate_options)
+    command("waves", "show what a simulated circuit did over its cycles, from its waveforms", run_waves, waves_options)
+    command("spark-qualify", "say which joins of Spark's event logs splitjoin could run", run_qualify, qualify_options)
+    command("spark-jar", "print the path of the jar with splitjoin.SplitJoinExtensions, for plain spark.sql",
+            run_spark_jar)
+    command("devices", "list the devices on which joins run", run_devices)
+    command("doctor", "say what is installed, what is missing, and how to get it", run_doctor)
+    command("warmup", "compile what a query needs of the CPU engine before it is needed, for images of containers and "
+                      "for executors", run_warmup, warmup_options)
+    command("completion", "print what makes a shell complete this command line", print_completion, completion_options)
     return parser
 
 
-def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
+def _command(commands: Any, name: str, text: str, run: Any, *options: Any) -> argparse.ArgumentParser:
+    """The parser of the command ``name``, which ``run`` runs; each of ``options`` adds some to it."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + ".", epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(run=run)
+    for add in options:
+        add(parser)
     return parser

@@ -32,7 +32,7 @@ _SMALL = "an iCE40 and a Tang Nano 9K hold a small circuit: --small --row-bits 1
 
 
 def build_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``build`` that are about the board."""
+    """Add the options of ``build`` that are not about the circuit."""
     group = parser.add_argument_group("board")
     group.add_argument("--board", metavar="NAME", required=True, help="the board; `splitjoin boards` lists them")
     group.add_argument("--baud", type=hertz, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
@@ -46,6 +46,8 @@ def build_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=int, metavar="N", default=1, help="of the placer (%(default)s)")
     group.add_argument("--time-limit", type=float, metavar="S", default=3600.0,
                        help="seconds that each tool may take (%(default)s)")
+    parser.add_argument("-o", "--output", metavar="DIR", required=True,
+                        help="folder for the bitstream, the netlist and the report; made if it does not exist")
 
 
 def build_bitstream(args: argparse.Namespace) -> None:

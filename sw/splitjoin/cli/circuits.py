@@ -44,9 +44,9 @@ def circuit_query_options(parser: argparse.ArgumentParser, *, design: bool = Fal
 def explain_circuit(args: argparse.Namespace) -> None:
     """Print how a query's condition maps onto a circuit."""
     query, options = circuit_query(args)
-    told = explain(query, **options, passes=args.passes, family=args.family,
-                   windowed=window_argument(args) is not None)
-    print(explanation_text(told, args.format))
+    explanation = explain(query, **options, passes=args.passes, family=args.family,
+                          windowed=window_argument(args) is not None)
+    print(explanation_text(explanation, args.format))
 
 
 def propose_circuit(args: argparse.Namespace) -> None:

@@ -151,9 +151,10 @@ def output_options(parser: argparse.ArgumentParser, *, explained: bool = False) 
                             "; of --explain and --analyze: text, JSON, or a page of HTML (text)" if explained else ""))
 
 
-def explanation_text(told: Explanation, form: str | None) -> str:
-    """``told`` in a form of `EXPLANATION_FORMATS`, or as text."""
-    return told.to_json(indent=2) if form == "json" else told.html() if form == "html" else str(told)
+def explanation_text(explanation: Explanation, form: str | None) -> str:
+    """``explanation`` in a form of `EXPLANATION_FORMATS`, or as text."""
+    return (explanation.to_json(indent=2) if form == "json" else explanation.html() if form == "html" else
+            str(explanation))
 
 
 def device_spec(text: str) -> str:
