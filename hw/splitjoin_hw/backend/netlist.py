@@ -17,7 +17,21 @@ from .definitions import (
     signals_of,
 )
 from .names import is_anonymous, is_plain, stem
-from .rtlil import Assign, Cell, Chunk, RtlilModule, Signal, Statement, Switch, SwitchCase, merged, sliced, width_of
+from .rtlil import (
+    Assign,
+    Cell,
+    Chunk,
+    RtlilModule,
+    Signal,
+    Statement,
+    Switch,
+    SwitchCase,
+    assignments,
+    merged,
+    resized,
+    sliced,
+    width_of,
+)
 from .simplify import Simplifier
 
 _EXTENDED = ("$add", "$sub", "$mul", "$and", "$or", "$xor", "$not", "$neg")
@@ -50,13 +64,15 @@ class Netlist:
             assert wire.wire is not None and wire.width == module.wires[wire.wire].width, target
             self._connected[wire.wire] = value
         for name, value in self._connected.items():
-            whole = self._resolve((Chunk(name, 0, module.wires[name].width),))
+            whole = self.resolve((Chunk(name, 0, module.wires[name].width),))
             if len(whole) != 1 or whole[0].wire == name:
                 self.definitions[name] = Combined(self.resolve(value))
             elif module.wires[name].port == "output" and whole[0].wire is None:
                 self.definitions[name] = Combined(whole)
         for body in filter(None, module.processes):
-            self.definitions[_target(body)] = ProcessValue(self._statements(body))
+            chunk, = next(assignments(body)).target
+            assert chunk.wire is not None
+            self.definitions[chunk.wire] = ProcessValue(self._statements(body))
         for cell in module.cells:
             if all(cell.ports.get(port, ("some",)) for port in ("Q", "DATA", "Y")):
                 self._cell(cell)
@@ -64,7 +80,7 @@ class Netlist:
         self.fields: dict[tuple[str, int, int], list[str]] = {}
         for name in self._connected:
             if name not in self.definitions:
-                chunk, = self._resolve((Chunk(name, 0, module.wires[name].width),))
+                chunk, = self.resolve((Chunk(name, 0, module.wires[name].width),))
                 if chunk.wire is None:
                     continue
                 if chunk.width == module.wires[chunk.wire].width:
@@ -81,9 +97,6 @@ class Netlist:
 
     def resolve(self, signal: Signal) -> Signal:
         """``signal`` by the wires that drive it."""
-        return self._resolve(signal)
-
-    def _resolve(self, signal: Signal) -> Signal:
         out: list[Chunk] = []
         for chunk in signal:
             if chunk.wire is None or chunk.wire not in self._connected:
@@ -91,14 +104,14 @@ class Netlist:
                 continue
             if chunk.wire not in self._alias:
                 self._alias[chunk.wire] = Chunk(chunk.wire, 0, 0)  # ends the recursion if it drives itself
-                whole = self._resolve(self._connected[chunk.wire])
+                whole = self.resolve(self._connected[chunk.wire])
                 self._alias[chunk.wire] = whole[0] if len(whole) == 1 else Chunk(chunk.wire, 0, width_of(whole))
             to = self._alias[chunk.wire]
             if to.wire == chunk.wire:
                 whole_width = self.module.wires[chunk.wire].width
                 part = sliced(self._connected[chunk.wire], chunk.low, chunk.width)
                 if chunk.width < whole_width and all(c.wire != chunk.wire for c in part):
-                    out += self._resolve(part)
+                    out += self.resolve(part)
                 else:
                     out.append(chunk)
             else:
@@ -146,25 +159,27 @@ class Netlist:
         a, b = ports["A"], ports.get("B", ())
         if kind in _EXTENDED:
             operands = (a, b) if "B" in ports else (a,)
-            return OperatorResult(kind, tuple(_resized(value, width, signed) for value in operands))
+            return OperatorResult(kind, tuple(resized(value, width, signed) for value in operands))
         if kind in _COMPARED:
             wide = max(width_of(a), width_of(b))
-            return OperatorResult(kind, (_resized(a, wide, signed), _resized(b, wide, signed)), signed)
+            return OperatorResult(kind, (resized(a, wide, signed), resized(b, wide, signed)), signed)
         if kind in _REDUCED:
             return OperatorResult(kind, (a,))
         if kind in _SHIFTS:
             wide = width if kind == "$shl" else max(width, width_of(a))
-            operation = OperatorResult(kind, (_resized(a, wide, signed), b), signed and kind == "$sshr")
-            return operation if wide == width else self._low_bits(cell, operation, wide, width)
+            operation = OperatorResult(kind, (resized(a, wide, signed), b), signed and kind == "$sshr")
+            return self._low_bits(cell, operation, wide, width)
         if kind in _DIVIDED:
             _must(cell, not signed, "division of unsigned numbers")
             wide = max(width, width_of(a), width_of(b))
-            operation = OperatorResult(kind, (_resized(a, wide, False), _resized(b, wide, False)))
-            return operation if wide == width else self._low_bits(cell, operation, wide, width)
+            operation = OperatorResult(kind, (resized(a, wide), resized(b, wide)))
+            return self._low_bits(cell, operation, wide, width)
         raise ValueError(f"a cell must be an operator that Amaranth uses in circuits, not {kind}")
 
     def _low_bits(self, cell: Cell, operation: OperatorResult, wide: int, width: int) -> Definition:
-        """The low bits of a result that Verilog computes in more bits."""
+        """The low bits of a result that Verilog computes in ``wide`` bits."""
+        if wide == width:
+            return operation
         name = f"{_whole(cell.ports['Y'])}$wide"
         self.module.wires[name] = type(self.module.wires[_whole(cell.ports["Y"])])(name, wide)
         self.definitions[name] = operation
@@ -264,8 +279,7 @@ class Netlist:
                         waiting.append(chunk.wire)
 
         read(self._live_signals())
-        for root in self.outputs:
-            waiting.append(root)
+        waiting += self.outputs
         while waiting:
             wire = waiting.pop()
             if wire not in seen:
@@ -273,17 +287,6 @@ class Netlist:
                 definition = self.definitions.get(wire)
                 if definition is not None:
                     read(signals_of(definition))
-
-
-def _target(body: list[Statement]) -> str:
-    """The wire that a process assigns."""
-    for statement in body:
-        if isinstance(statement, Assign):
-            return _whole(tuple(Chunk(c.wire, 0, c.width) for c in statement.target))
-        for case in statement.cases:
-            if case.body:
-                return _target(case.body)
-    raise ValueError("a process must assign something")
 
 
 def _whole(signal: Signal) -> str:
@@ -294,16 +297,6 @@ def _whole(signal: Signal) -> str:
 
 def _memory(cell: Cell) -> str:
     return cell.parameters["MEMID"].strip('"').replace("\\\\", "\\")
-
-
-def _resized(signal: Signal, width: int, signed: bool) -> Signal:
-    """``signal`` cut, or extended by zeros or by copies of its highest bit."""
-    have = width_of(signal)
-    if have >= width:
-        return sliced(signal, 0, width)
-    fill = (*sliced(signal, have - 1, 1),) * (width - have) if signed and have else (
-        Chunk(None, 0, width - have, "0" * (width - have)),)
-    return merged([*signal, *fill])
 
 
 def _must(cell: Cell, condition: bool, what: str) -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 from .expressions import Expression, complement, concatenation, ternary
-from .rtlil import Assign, Signal, Statement, Switch, SwitchCase, sliced, width_of
+from .rtlil import Assign, Signal, Statement, Switch, SwitchCase, assignments, sliced, width_of
 
 _Reader = Callable[[Signal], Expression]
 #: Characters of an expression that may stand at several places.
@@ -19,7 +19,8 @@ def chosen(body: list[Statement], width: int, read: _Reader, named: Callable[[Ex
 
     ``read`` gives the text of a value. ``named`` gives a value a wire, for values that stand at several places.
     """
-    cuts = sorted({0, width, *_cuts(body)})
+    targets = [assign.target[0] for assign in assignments(body)]
+    cuts = sorted({0, width}.union(*((chunk.low, chunk.low + chunk.width) for chunk in targets)))
     folder = _Folder(read, named, several=len(cuts) > 2)
     parts = []
     for low, end in itertools.pairwise(cuts):
@@ -27,19 +28,6 @@ def chosen(body: list[Statement], width: int, read: _Reader, named: Callable[[Ex
         assert value is not None, "a process assigns every bit, before all choices"
         parts.append(value)
     return concatenation(parts)
-
-
-def _cuts(body: list[Statement]) -> set[int]:
-    """The bits of the target at which assigned parts begin or end."""
-    found: set[int] = set()
-    for statement in body:
-        if isinstance(statement, Assign):
-            chunk, = statement.target
-            found |= {chunk.low, chunk.low + chunk.width}
-        else:
-            for case in statement.cases:
-                found |= _cuts(case.body)
-    return found
 
 
 class _Folder:
@@ -56,7 +44,8 @@ class _Folder:
                 chunk, = statement.target
                 if chunk.low <= low and low + width <= chunk.low + chunk.width:
                     value = self._read(sliced(statement.value, low - chunk.low, width))
-            elif any(_assigns(case.body, low) for case in statement.cases):
+            elif any(assign.target[0].low <= low < assign.target[0].low + assign.target[0].width
+                     for assign in assignments([statement])):
                 value = self._switch(statement, low, width, value)
         return value
 
@@ -108,17 +97,6 @@ class _Folder:
                 select = self._named(select, width_of(switch.select))
             self._selects[switch.select] = select
         return self._selects[switch.select]
-
-
-def _assigns(body: list[Statement], bit: int) -> bool:
-    for statement in body:
-        if isinstance(statement, Assign):
-            chunk, = statement.target
-            if chunk.low <= bit < chunk.low + chunk.width:
-                return True
-        elif any(_assigns(case.body, bit) for case in statement.cases):
-            return True
-    return False
 
 
 def reset_of(body: list[Statement], width: int) -> tuple[Signal, Signal, list[Statement]] | None:

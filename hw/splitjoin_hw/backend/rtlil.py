@@ -144,6 +144,25 @@ def sliced(signal: Signal, low: int, width: int) -> Signal:
     return merged(out)
 
 
+def resized(signal: Signal, width: int, signed: bool = False) -> Signal:
+    """``signal`` cut, or extended by zeros or, if ``signed``, by copies of its highest bit."""
+    have = width_of(signal)
+    if have >= width:
+        return sliced(signal, 0, width)
+    fill = sliced(signal, have - 1, 1) * (width - have) if signed and have else constant(0, width - have)
+    return merged([*signal, *fill])
+
+
+def assignments(body: list[Statement]) -> Iterator[Assign]:
+    """The assignments of ``body``, those in its cases too."""
+    for statement in body:
+        if isinstance(statement, Assign):
+            yield statement
+        else:
+            for case in statement.cases:
+                yield from assignments(case.body)
+
+
 def read_rtlil(text: str) -> list[RtlilModule]:
     """The modules of RTLIL ``text``, in its order."""
     lines = (line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#"))

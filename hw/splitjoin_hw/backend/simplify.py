@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from .definitions import Combined, Definition, FlipFlops, OperatorResult, ProcessValue, Read, postorder, wires_of
-from .rtlil import Assign, Chunk, Signal, Statement, Switch, SwitchCase, constant, merged, sliced, width_of
+from .rtlil import Assign, Chunk, Signal, Statement, Switch, SwitchCase, constant, merged, resized, sliced, width_of
 
 _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
     "$eq": int.__eq__, "$ne": int.__ne__, "$lt": int.__lt__, "$le": int.__le__, "$gt": int.__gt__, "$ge": int.__ge__}
@@ -183,7 +183,7 @@ def _partly_known(kind: str, left: tuple[Signal, int | None], right: tuple[Signa
         if not second:  # division by zero gives zero in Amaranth, whose guard this is
             return constant(0, width)
         at = second.bit_length() - 1
-        return _shifted("$shr", a, at, width) if kind == "$divfloor" else _extended(sliced(a, 0, at), width)
+        return _shifted("$shr", a, at, width) if kind == "$divfloor" else resized(sliced(a, 0, at), width)
     for value, number, other in ((a, first, b), (b, second, a)):
         if number is None:
             continue
@@ -205,8 +205,4 @@ def _shifted(kind: str, value: Signal, by: int, width: int) -> Signal:
         return merged([*constant(0, by), *sliced(value, 0, width - by)])
     if kind == "$sshr":
         return merged([*sliced(value, by, width - by), *sliced(value, width - 1, 1) * by])
-    return _extended(sliced(value, by, width - by), width)
-
-
-def _extended(value: Signal, width: int) -> Signal:
-    return merged([*value, *constant(0, width - width_of(value))])
+    return resized(sliced(value, by, width - by), width)

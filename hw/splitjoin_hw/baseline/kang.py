@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
-from amaranth.lib import data
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from splitjoin.circuit.wire import ItemKind, Op
 
@@ -76,8 +75,10 @@ class Kang(Top):
             m.d.comb += o.ready.eq(take & (own == n))
         since_star = [Signal(32, name=f"since_star_{side}") for side in "rs"]  # probes since the last star
         kind, leaves = Signal(ItemKind), Signal()  # the item, and that there is one
-        self._item(m, own, result, kind)
-        m.d.comb += self.o.valid.eq(leaves)
+        item = {"kind": kind, "side": own, "r": Mux(own == STREAM_S, result.stored, result.probe),
+                "s": Mux(own == STREAM_S, result.probe, result.stored)}
+        m.d.comb += [self.o.valid.eq(leaves),
+                     self.o.payload.eq(Cat(item[name][:width] for name, width in config.item_record.fields))]
         due = Signal()  # the star of this probe leaves
         m.d.comb += due.eq((settings.r.precision != 0) & (Array(since_star)[own] + 1 == settings.r.precision))
 
@@ -140,12 +141,3 @@ class Kang(Top):
         self._count(m, registers, self._record, [region.compared for region in regions.values()],
                     [region.matched for region in regions.values()])
         return m
-
-    def _item(self, m: Module, own: Signal, result: data.View, kind: Signal) -> None:
-        """Drives the payload of ``o``."""
-        item = {"kind": kind, "side": own, "r": Mux(own == STREAM_S, result.stored, result.probe),
-                "s": Mux(own == STREAM_S, result.probe, result.stored)}
-        at = 0
-        for name, width in self.config.item_record.fields:
-            m.d.comb += self.o.payload[at:at + width].eq(item[name])
-            at += width
