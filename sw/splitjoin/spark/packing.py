@@ -99,11 +99,11 @@ def null_time(query: Query, side: Side, instead: str = "") -> InputError:
                       f"{instead}filter such rows out with {which}.where(\"{name} IS NOT NULL\")")
 
 
-def ipc_bytes(table: pa.Table) -> bytes:
+def ipc_bytes(table: pa.Table, compression: str | None = None) -> bytes:
     """An Arrow IPC stream of ``table`` in one batch."""
     table = table.combine_chunks()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 

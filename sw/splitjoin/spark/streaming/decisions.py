@@ -28,7 +28,7 @@ from splitjoin.rows.table_rows import TableRows
 
 from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
-from .rows import Numbers, Rows
+from .rows import Numbers, Rows, pair_order
 
 _MAX = 2**63 - 1
 
@@ -157,17 +157,22 @@ def _items(found: Iterable[FoundPairs], known: dict[Side, Rows],
     items["kind"] = PAIR
     items["r"] = np.searchsorted(known["r"].ids, r_id) + first["r"]
     items["s"] = np.searchsorted(known["s"].ids, s_id) + first["s"]
-    s_later = r_ts <= s_ts  # at equal times a tuple of R comes before one of S
-    items["side"] = s_later
-    # By the arrival of the later tuple, then of the earlier one (semantics, section 4).
-    order = np.lexsort((np.where(s_later, r_id, s_id), np.where(s_later, s_id, r_id), s_later,
-                        np.where(s_later, s_ts, r_ts)))
+    order, items["side"] = pair_order(r_ts, s_ts, r_id, s_id)
     return items[order]
 
 
 def in_arrival_order(r: Rows, s: Rows) -> Arrivals:
     """The tuples of both streams in arrival order."""
     return interleave(r.table, s.table, (r.ts, s.ts), np.searchsorted(s.ts, r.ts, side="left"))
+
+
+def found_again(query: Query, stored: Arrivals) -> Items:
+    """The pairs of ``stored`` tuples in total order, which the CPU finds."""
+    if not len(stored):
+        return np.empty(0, ITEM)
+    with host(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
+        session.push(stored)
+        return session.flush()
 
 
 def _with_pairs(query: Query, undecided: Mapping[str, Numbers], first: tuple[int, int],
@@ -178,11 +183,6 @@ def _with_pairs(query: Query, undecided: Mapping[str, Numbers], first: tuple[int
     """
     if not query.aggregates or "pairs_r" in undecided:
         return undecided
-    items = np.empty(0, ITEM)
-    if len(stored):
-        with host(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
-            session.push(stored)
-            items = session.flush()
-    r, s = pairs(items)
+    r, s = pairs(found_again(query, stored))
     mine = r + first[0] >= undecided["r_first"][0]
     return {**undecided, "pairs_r": r[mine] + first[0], "pairs_s": s[mine] + first[1]}

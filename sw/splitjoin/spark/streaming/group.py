@@ -34,7 +34,7 @@ from splitjoin.rows.output import OutputColumn
 
 from ..resources import leased
 from ..results import MadeRows, ResultRows
-from .rows import Rows, arrival_order
+from .rows import Rows, arrival_order, pair_order
 from .sessions import KeptSession, in_slices
 from .slots import Slots
 from .watermark import Progress, Watermarks
@@ -432,11 +432,7 @@ def _in_total_order(found: Sequence[tuple[Rows, Rows, Numbers, Numbers]]) -> tup
     s, s_at = _as_one([(part[1], part[3]) for part in found])
     if not len(r_at):
         return r, s, r_at, s_at
-    r_ts, s_ts, r_id, s_id = r.ts[r_at], s.ts[s_at], r.ids[r_at], s.ids[s_at]
-    s_later = r_ts <= s_ts
-    # At equal times a tuple of R comes before one of S.
-    order = np.lexsort((np.where(s_later, r_id, s_id), np.where(s_later, s_id, r_id), s_later,
-                        np.where(s_later, s_ts, r_ts)))
+    order, _ = pair_order(r.ts[r_at], s.ts[s_at], r.ids[r_at], s.ids[s_at])
     return r, s, r_at[order], s_at[order]
 
 

@@ -45,13 +45,13 @@ class MicroBatch:
     run: str = ""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any] | None) -> MicroBatch:
-        """The micro-batch that a plan ``told``; without one, that of the thread that started the task.
+    def of(cls, planned: Mapping[str, Any] | None) -> MicroBatch:
+        """The micro-batch that a plan says, ``planned``; without one, that of the thread that started the task.
 
         Raises `UnsupportedError` where neither knows any.
         """
-        if told is not None and told["number"] is not None and told["query"] is not None:
-            return cls(told["number"], told["query"], told["checkpoint"], told.get("run") or "")
+        if planned is not None and planned["number"] is not None and planned["query"] is not None:
+            return cls(planned["number"], planned["query"], planned["checkpoint"], planned.get("run") or "")
         context = TaskContext.get()
         number, query, checkpoint, run = (None if context is None else context.getLocalProperty(name) for name in (
             "streaming.sql.batchId", "sql.streaming.queryId", CHECKPOINT, "spark.jobGroup.id"))

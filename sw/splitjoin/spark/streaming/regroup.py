@@ -12,15 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from splitjoin.engines.device import ITEM, PAIR
-from splitjoin.engines.registry import host
+from splitjoin.engines.device import PAIR
 from splitjoin.lang.layouts import take
-from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.answers import operator_of_pairs
 from splitjoin.rows.output import indices
 
-from .decisions import in_arrival_order
+from .decisions import found_again, in_arrival_order
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
 
@@ -79,11 +77,7 @@ def _replayed(join: GroupJoin, state: GroupState) -> Mapping[str, Numbers]:
                               "s": join.by_arrival(Rows.concat([state.stored["s"], *more]))}
     tables = {side: rows[side].table.combine_chunks() for side in SIDES}
     arrivals = in_arrival_order(rows["r"], rows["s"])
-    items = np.empty(0, ITEM)
-    if len(arrivals):
-        with host(threads=1).open(replace(join.query.pairs, order=Order("total"))) as session:
-            session.push(arrivals)
-            items = session.flush()
+    items = found_again(join.query, arrivals)
     operator = operator_of_pairs(join.query, lambda side, names, at: [
         take(tables[side].column(name), indices(at)) for name in names])
     operator.arrive(arrivals)

@@ -97,6 +97,15 @@ def arrival_order(rows: Rows, ties: Sequence[str], last: Numbers) -> Rows:
     return rows if (order[1:] > order[:-1]).all() else rows.take(order)
 
 
+def pair_order(r_ts: Numbers, s_ts: Numbers, r_id: Numbers, s_id: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """The positions (n,) of pairs by the arrival of the later tuple, then of the earlier one (semantics, section 4), by
+    the times and ids (n,) of their tuples; and, bool (n,), whether the later one is that of S.
+    """
+    s_later = r_ts <= s_ts  # at equal times a tuple of R comes before one of S
+    return np.lexsort((np.where(s_later, r_id, s_id), np.where(s_later, s_id, r_id), s_later,
+                       np.where(s_later, s_ts, r_ts))), s_later
+
+
 def _ranks(column: pa.ChunkedArray) -> Numbers:
     """Numbers that sort as the values of ``column`` do in Spark."""
     kind = column.type

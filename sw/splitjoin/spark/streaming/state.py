@@ -27,6 +27,7 @@ from splitjoin.lang.canonical import canonical
 from splitjoin.lang.schema import SIDES, Side
 
 from ..named_conditions import NamedRows
+from ..packing import ipc_bytes
 from ..text import WHICH, extent
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
@@ -222,11 +223,7 @@ def _encoded_undecided(state: GroupState) -> list[bytes]:
         return []
     lists = [pa.ListArray.from_arrays(pa.array([0, len(a)], pa.int32()), pa.array(a, pa.int64()))
              for a in arrays.values()]
-    table = pa.table(lists, names=list(arrays))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return [bytes(sink.getvalue())]
+    return [ipc_bytes(pa.table(lists, names=list(arrays)), "zstd")]
 
 
 def _decoded_numbers(data: bytes | memoryview) -> dict[str, Numbers]:
@@ -237,12 +234,8 @@ def _decoded_numbers(data: bytes | memoryview) -> dict[str, Numbers]:
 def _encoded(rows: Rows, numbered: bool) -> bytes:
     columns: list[Any] = [*rows.table.columns, pa.array(rows.ts), *([pa.array(rows.ids)] if numbered else [])]
     names = [*(str(n) for n in range(rows.table.num_columns)), _TS, *([_ID] if numbered else [])]
-    table = pa.table(columns, names=names)
-    sink = pa.BufferOutputStream()
     # Event times are there twice, and grow steadily: compressed, they take little.
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return ipc_bytes(pa.table(columns, names=names), "zstd")
 
 
 def _decoded(data: bytes | memoryview, schema: pa.Schema, numbered: bool) -> Rows:
