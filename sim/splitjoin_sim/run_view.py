@@ -107,12 +107,12 @@ class RunView:
         if not self.rows:
             return ""
         counts = Counter((row.way, row.what) for row in self.rows)
-        told = "".join(f"<tr><td>{way}</td><td>{what}</td><td>{count:,}</td></tr>"
-                       for (way, what), count in counts.items())
+        totals = "".join(f"<tr><td>{way}</td><td>{what}</td><td>{count:,}</td></tr>"
+                         for (way, what), count in counts.items())
         rows = "\n".join(f"<tr><td>{row.time:.9g}</td><td>{row.way}</td><td>{row.what}</td>"
                          f"<td>{escape(row.detail)}</td></tr>" for row in self.rows[:_ROWS])
         more = f"The first {_ROWS:,} of {len(self.rows):,} rows; " if len(self.rows) > _ROWS else ""
-        return (f'<h2>In and out</h2><div><table class="rows">{told}</table></div><p>{more}times in seconds, '
+        return (f'<h2>In and out</h2><div><table class="rows">{totals}</table></div><p>{more}times in seconds, '
                 f'or in bytes of a way</p>\n<div><table class="rows">{rows}</table></div>')
 
     def csv(self) -> str:
@@ -225,7 +225,7 @@ def read_run(file: Path, *, pins: tuple[str, str] = ("rx", "tx"), baud: int | No
             # What changes with the edge belongs to the next cycle.
             if events and (at_clock, 1) in changes and not values[at_clock]:
                 _count(view, values, events)
-                view.rows += (Transaction(time * vcd.tick, way, *told) for way, port in ports if (told := port(values)))
+                view.rows += (Transaction(time * vcd.tick, way, *item) for way, port in ports if (item := port(values)))
             for at, value in changes:
                 if at in on_line and value != values[at]:
                     on_line[at].append((time, value))

@@ -59,13 +59,13 @@ class Unwrapper:
     def __call__(self, counts: Any) -> pa.Array:
         """The counts that go on, of the next ``counts``; the arguments, result and errors are those of `unwrap`."""
         found, known, _ = _counted(counts, self._modulo)
-        told = found[known]
-        if not len(told):
+        values = found[known]
+        if not len(values):
             return column_of(found, known, pa.int64())
-        first = int(told[0])
+        first = int(values[0])
         if self._last is not None:
             first = self._last + _steps(np.array([first - self._last % self._modulo]), self._modulo).item()
-        steps = _steps(np.diff(told), self._modulo)
+        steps = _steps(np.diff(values), self._modulo)
         bound = abs(first) + int(np.abs(steps).sum(dtype=np.float64)) + 1
         if bound > 2**62:
             raise InputError("the counts together go beyond int64")

@@ -76,12 +76,12 @@ class _Diagram(Drawing):
         self._core()
         clock = "datapaths have the registers that any clock needs" if self._clock is None else (
             f"datapaths have registers for {self._clock:g} MHz on ECP5")
-        told = [f"registers and counters: {self._cells('registers')}", f"one clock, clk, in all blocks; {clock}",
-                f"in all on {family_name(self._cost.family)}, as estimated: {self._text(self._cost.total)}"]
+        notes = [f"registers and counters: {self._cells('registers')}", f"one clock, clk, in all blocks; {clock}",
+                 f"in all on {family_name(self._cost.family)}, as estimated: {self._text(self._cost.total)}"]
         if config.memory != "bram":
-            told.append("windows and index lie in external memory, behind the AXI4 master m")
-        self._caption(self._y, told)
-        self._y += len(told) * _LINE + 10
+            notes.append("windows and index lie in external memory, behind the AXI4 master m")
+        self._caption(self._y, notes)
+        self._y += len(notes) * _LINE + 10
         said = f"Block diagram of {config.structure.title} of {self._of_cores}, kind {config.core}"
         return self.svg(_WIDTH, self._y, "splitjoin-diagram", said, _STYLE)
 
