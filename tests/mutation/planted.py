@@ -35,7 +35,7 @@ FAULTS = [
     ("cache-locks", "base/cache.py", 'path.suffix == ".lock" or', 'path.suffix != ".lock" or'),
     ("cache-access", "base/cache.py", "if os.access(folder,", "if not os.access(folder,"),
     ("cache-mode", "base/cache.py", "disk.make_folder(folder, 0o700)", "disk.make_folder(folder, 0o770)"),
-    ("latest-detached", "link/daemon/leases.py", "suitable[min(detached)[1]]", "suitable[max(detached)[1]]"),
+    ("latest-detached", "link/daemon/leases.py", "(min(detached,", "(max(detached,"),
     ("socket-folder", "link/daemon/place.py", "found.st_mode & 0o077:", "found.st_mode & 0o777:"),
     ("compressed-table", "link/daemon/protocol.py", "else batch).has(3)", "else batch).has(4)"),
     ("flight-batch", "server/flight.py", "if batch is not None:", "if batch is None:"),

@@ -81,7 +81,7 @@ def test_schedules_that_failed_once(name: str, seed: int) -> None:
     ("flight", EpochWriter, "_resume", "state is not None", "False", _ENOUGH),
     # Leases that do not end, of a client that died, that is idle, or whose session did not open; or that two have.
     ("daemon", Connection, "end", "self._leases.release(self._lease, discarded=True)", "pass", _ENOUGH),
-    at_length("daemon", Leases, "expire", "now - lease.detached >= self._idle_timeout", "False", _MANY),
+    at_length("daemon", Leases, "expire", "now - (lease.detached or 0) >= self._idle_timeout", "False", _MANY),
     at_length("daemon", Connection, "_open", "self._leases.release(lease)", "pass", _MANY),
     ("daemon", Leases, "_choose", "unit.lease is None", "True", _ENOUGH),
     # Items that are not asked for, or not kept.

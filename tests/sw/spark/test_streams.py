@@ -46,8 +46,8 @@ def files(spark: SparkSession, tmp_path: Path) -> Files:
 
 @pytest.fixture
 def filled(files: Files, tables: tuple[pa.Table, pa.Table]) -> Files:
-    """Three micro-batches, in one of which S is silent."""
-    for r, s in zip(parts(tables[0], [30, 70]), parts(tables[1], [70, 70]), strict=True):
+    """Two micro-batches, the first of which has more of R, and one that ends the streams."""
+    for r, s in zip(parts(tables[0], [50]), parts(tables[1], [30]), strict=True):
         files.add(r, s)
     return files
 
