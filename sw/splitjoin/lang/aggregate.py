@@ -28,7 +28,7 @@ from .ir import Arith, Expr, Lit, check_depth
 from .properties import denominator
 from .schema import Schema
 from .sql.parser import SqlReader, parse_tree
-from .types import EXACT, Float, OrderedText, is_exact
+from .types import EXACT, Float, OrderedText, is_exact, is_number
 
 #: User-defined aggregates by the names, in small letters, that SQL calls them by.
 UserAggregates = Mapping[str, Fold]
@@ -218,8 +218,7 @@ def _whole(e: Expr, width: Width, what: str) -> Expr:
     if isinstance(e.type, Float) and width.fraction:
         return e
     if not is_exact(e.type) or (not width.fraction and denominator(e) != 1):
-        more = "; declare it as fixed(bits, fraction), which rounds down" if isinstance(e.type, Float) or is_exact(
-            e.type) else ""
+        more = "; declare it as fixed(bits, fraction), which rounds down" if is_number(e.type) else ""
         raise PredicateError(f"{what} must be {width}, but {e} is {e.type}{more}")
     if denominator(e) == 1 and not width.fraction:
         return e

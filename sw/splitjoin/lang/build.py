@@ -56,9 +56,9 @@ from .types import (
     TimeOfDay,
     Timestamp,
     TimeUnit,
-    Type,
     is_exact,
     is_length,
+    is_number,
 )
 
 #: Numbers with more digits, before or after the point, are refused, as 1e999999999 would take much memory.
@@ -241,7 +241,7 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     if isinstance(ta, Date) and isinstance(tb, Duration):
         raise PredicateError(f"{at!r}: whole days are added to a date as a number, such as r.day + 1, as engines make "
                              f"a date or a timestamp of a date and an INTERVAL")
-    if not (_is_number(ta) and _is_number(tb)):
+    if not (is_number(ta) and is_number(tb)):
         raise PredicateError(f"{at!r}: {op!r} needs numbers, or times that can be combined, not {ta} and {tb}")
     if is_exact(ta) and is_exact(tb):
         return _fold(Arith(EXACT, op, a, b), at)
@@ -262,7 +262,7 @@ def _times_of_day(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
 
 def divide(a: Expr, b: Expr, at: str) -> Expr:
     """``a / b`` by IEEE 754 (division by zero gives infinity or NaN); exact numbers are converted to float64."""
-    if not (_is_number(a.type) and _is_number(b.type)):
+    if not (is_number(a.type) and is_number(b.type)):
         raise PredicateError(f"{at!r}: '/' needs numbers, not {a.type} and {b.type}")
     both_exact = is_exact(a.type) and is_exact(b.type)
     if isinstance(a, Lit) and isinstance(b, Lit) and both_exact and a.value is not None and b.value:
@@ -276,7 +276,7 @@ def remainder(op: Literal["div", "mod", "//", "%"], a: Expr, b: Expr, at: str) -
 
     With a divisor of 0 the result is NULL. ``mod`` also takes floats, as C's fmod; quotients need whole numbers.
     """
-    if op == "mod" and _is_number(a.type) and _is_number(b.type) and not (is_exact(a.type) and is_exact(b.type)):
+    if op == "mod" and is_number(a.type) and is_number(b.type) and not (is_exact(a.type) and is_exact(b.type)):
         type_ = _float_type(a, b)
         return Arith(type_, op, to_float(a, type_, at), to_float(b, type_, at))
     if not (is_exact(a.type) and is_exact(b.type)):
@@ -292,7 +292,7 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
     if not known:
         return list(args)
     types = {a.type for a in known}
-    if all(_is_number(t) for t in types):
+    if all(is_number(t) for t in types):
         if any(isinstance(t, Float) for t in types):
             type_ = FLOAT32 if types == {FLOAT32} else FLOAT64
             return [to_float(a, type_, at) if a in known else Lit(type_, None) for a in args]
@@ -315,14 +315,14 @@ def neg(a: Expr, at: str) -> Expr:
     """``-a``; of a literal, the negative literal."""
     if isinstance(a, Lit) and (isinstance(a.type, Exact) or is_length(a.type)) and a.value is not None:
         return Lit(a.type, -cast(Fraction, a.value))
-    if not (_is_number(a.type) or is_length(a.type)):
+    if not (is_number(a.type) or is_length(a.type)):
         raise PredicateError(f"{at!r}: '-' needs a number, not {a.type}")
     return Neg(EXACT if is_exact(a.type) else a.type, a)
 
 
 def abs_(a: Expr, at: str) -> Expr:
     """``abs(a)``."""
-    if not (_is_number(a.type) or is_length(a.type)):
+    if not (is_number(a.type) or is_length(a.type)):
         raise PredicateError(f"{at!r}: abs() needs a number, not {a.type}")
     if isinstance(a, Lit) and isinstance(a.type, (Exact, Duration)) and a.value is not None:
         return Lit(a.type, abs(cast(Fraction, a.value)))
@@ -395,10 +395,6 @@ def _flat(kind: type[And] | type[Or], a: Expr) -> tuple[Expr, ...]:
     return a.children if isinstance(a, kind) else (a,)
 
 
-def _is_number(t: Type) -> bool:
-    return is_exact(t) or isinstance(t, Float)
-
-
 def _is_integer(e: Expr) -> bool:
     return isinstance(e.type, Int) or (is_exact(e.type) and denominator(e) == 1)
 
@@ -416,7 +412,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
             return (null, y) if x is a else (y, null)
     if is_exact(ta) and is_exact(tb):
         return a, b
-    if _is_number(ta) and _is_number(tb):
+    if is_number(ta) and is_number(tb):
         type_ = FLOAT32 if ta == tb == FLOAT32 else FLOAT64
         return to_float(a, type_, at), to_float(b, type_, at)
     for x, y in ((a, b), (b, a)):

@@ -54,6 +54,7 @@ from .types import (
     Timestamp,
     Type,
     is_exact,
+    is_number,
 )
 
 #: The most decimal places that exact numbers are rounded to: those of decimals.
@@ -155,7 +156,7 @@ def rounded_to(a: Expr, places: Expr, at: str) -> Expr:
     """
     if isinstance(a, Lit) and a.value is None:
         return a
-    if not (is_exact(a.type) or isinstance(a.type, Float)):
+    if not is_number(a.type):
         raise PredicateError(f"{at!r}: round() needs a number, not {a.type}")
     most = MAX_PLACES if isinstance(a.type, Float) else _EXACT_PLACES
     if not (isinstance(places, Lit) and isinstance(places.value, int) and not isinstance(places.value, bool)
@@ -282,7 +283,7 @@ def _constant(e: Expr) -> Expr:
 
 def square_root(a: Expr, at: str) -> Expr:
     """``sqrt(a)`` in float64; NaN for negative numbers, as IEEE 754 says."""
-    if not (is_exact(a.type) or isinstance(a.type, Float)):
+    if not is_number(a.type):
         raise PredicateError(f"{at!r}: sqrt() needs a number, not {a.type}")
     return FloatCall(FLOAT64, to_float(a, FLOAT64, at), "sqrt")
 

@@ -279,6 +279,11 @@ def is_exact(type_: Type) -> bool:
     return isinstance(type_, (Int, Exact, Decimal))
 
 
+def is_number(type_: Type) -> bool:
+    """True if values are exact numbers without a unit, or floats."""
+    return is_exact(type_) or isinstance(type_, Float)
+
+
 def is_text(type_: Type) -> bool:
     """True if values are sequences of bytes: text or binary."""
     return isinstance(type_, (String, Binary))

@@ -19,9 +19,9 @@ from splitjoin.base.errors import PredicateError
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector, constant, widen
 from ..ir import Expr, columns
-from ..types import Bool, String, is_exact
+from ..types import Bool, String, is_exact, is_number
 from .function import AggregateFunction, PairFold, Term, order_key, place_of
-from .sums import OfNumbers, is_numeric, quotients
+from .sums import OfNumbers, quotients
 
 _HALF = Fraction(1, 2)
 
@@ -41,7 +41,7 @@ class _Quantile(AggregateFunction):
     def check(self, args: Sequence[Expr], text: str) -> None:
         if isinstance(args[0].type, Bool):
             raise self.refused(text, "values with an order", "bool; write it with CASE")
-        if columns(args[1]) or not is_numeric(args[1]) or not 0 <= _share(args) <= 1:
+        if columns(args[1]) or not is_number(args[1].type) or not 0 <= _share(args) <= 1:
             raise PredicateError(f"{text!r}: the second value of {self.name} must be a number from 0 to 1, such as "
                                  f"0.9, not {args[1]}")
 

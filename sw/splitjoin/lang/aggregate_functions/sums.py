@@ -15,7 +15,7 @@ from sqlglot import exp
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr
-from ..types import Float, is_exact, is_length
+from ..types import Float, is_length, is_number
 from .function import AggregateFunction, Term, order_key
 
 
@@ -42,7 +42,7 @@ class _CountDistinct(_Count):
 
 class _Sum(AggregateFunction):
     may_overflow: ClassVar[bool] = True
-    takes = (lambda e: is_numeric(e) or is_length(e.type), "numbers or durations")
+    takes = (lambda e: is_number(e.type) or is_length(e.type), "numbers or durations")
 
     def type(self, value: pa.DataType | None) -> pa.DataType:
         assert value is not None
@@ -63,7 +63,7 @@ class _Sum(AggregateFunction):
 class OfNumbers(AggregateFunction):
     """An aggregate that takes numbers and gives a float64."""
 
-    takes = (lambda e: is_numeric(e), "numbers")
+    takes = (lambda e: is_number(e.type), "numbers")
 
     def type(self, value: pa.DataType | None) -> pa.DataType:
         return pa.float64()
@@ -86,11 +86,6 @@ class _Average(OfNumbers):
             return None
         mean = total(values, args[0]) / len(values)
         return mean.numerator / mean.denominator if isinstance(mean, Fraction) else mean
-
-
-def is_numeric(e: Expr) -> bool:
-    """True if ``e`` is a number."""
-    return is_exact(e.type) or isinstance(e.type, Float)
 
 
 def total(values: Sequence[Any], of: Expr) -> Any:
