@@ -1,11 +1,12 @@
 """SplitJoin's Figures 12, 13, 17 and 19 in simulated cycles with long windows: 2^11 to 2^17 tuples of each stream.
 
-Run: python -m bench.long_windows, or --architecture splitjoin --cores 32 for a part, beside what is there. Queries are
-those of `bench.evaluation`. To fill both windows, each tuple would be compared with all that are there: weeks. R alone
-meets nothing, so its window is filled in a few cycles a tuple; then tuples of both streams come by turns, and those of
-S are compared with a full window. Regions of both streams do not wait for each other, so the rate is that of two full
-windows; results are those of one. Chains of handshake join balance both streams, so they have no such short cut.
-Rates are at full speed: a queue before the circuit is short against the run. Latencies are at half of it.
+Run: python -m bench.long_windows, or --architecture splitjoin --cores 32 --window 8192 for a part, beside what is
+there; the longest windows take hours on a shared processor core. Queries are those of `bench.evaluation`. To fill both
+windows, each tuple would be compared with all that are there: weeks. R alone meets nothing, so its window is filled in
+a few cycles a tuple; then tuples of both streams come by turns, and those of S are compared with a full window. Regions
+of both streams do not wait for each other, so the rate is that of two full windows; results are those of one. Chains of
+handshake join balance both streams, so they have no such short cut. Rates are at full speed: a queue before the circuit
+is short against the run. Latencies are at half of it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def rates(out: Recorder, case: Case, most: int) -> None:
     """Figures 12 and 13 of one window."""
     rate, _ = run(case, most)
     out.add("long_rate", 1000 * rate, "tuples/1,000 cycles", case.config, HOW)
+    out.write()  # the next run takes twice as long
     _, latencies = run(case, most, rate / 2)
     out.add("long_pair_latency", float(latencies.mean()), "cycles", case.config, HOW)
 
@@ -77,20 +79,22 @@ def main() -> None:
     parser = options_of((__doc__ or "").partition("\n")[0])
     parser.add_argument("--architecture", choices=SYSTEMS, nargs="+", default=list(SYSTEMS), help="these alone (all)")
     parser.add_argument("--cores", type=int, choices=(4, 32), help="with so many cores alone")
+    parser.add_argument("--window", type=int, choices=(0, *WINDOWS), nargs="+", default=(*WINDOWS, 0),
+                        help="these alone; 0 for Figures 17 and 19 (all)")
     options = parser.parse_args()
-    windows = (2**8,) if options.quick else WINDOWS
+    most, windows = (2**8, (2**8, 0)) if options.quick else (WINDOWS[-1], options.window)
     for name in options.architecture:
         for cores in QUICK.cores if options.quick else SYSTEMS[name]:
-            if options.cores in (None, cores):
-                part = f"long windows, {name}, {cores} cores"
-                for window in windows[:-1 if cores == 4 else None]:  # the longest one takes hours with so few
-                    out = Recorder("evaluation", quick=options.quick, part=f"{part}, {window}")
-                    rates(out, Case(name, cores, window), windows[-1])
-                    out.write()
-                if name == "splitjoin":
-                    out = Recorder("evaluation", quick=options.quick, part=f"{part}, others")
-                    more(out, cores, windows[-1], SHARES[:1 if options.quick else None])
-                    print(out.write())
+            if options.cores not in (None, cores):
+                continue
+            for window in windows:
+                out = Recorder("evaluation", quick=options.quick,
+                               part=f"long windows, {name}, {cores} cores, {window or 'others'}")
+                if window:
+                    rates(out, Case(name, cores, window), most)
+                elif name == "splitjoin":
+                    more(out, cores, most, SHARES[:1 if options.quick else None])
+                print(out.write())
 
 
 if __name__ == "__main__":
