@@ -126,7 +126,8 @@ def main() -> None:
     if options.rows:
         n, m = options.rows, options.rows // 2
     if options.queries:
-        out.keep(lambda row: row["config"]["query"] not in options.queries or row["config"]["rows"] != n)
+        out.keep(lambda row: row["config"]["query"] not in options.queries or row["config"]["rows"] != n
+                 or row["metric"].startswith("rows_"))
     config = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
               "spark.sql.shuffle.partitions": "4"}
     if options.quick or options.rows:
