@@ -20,6 +20,7 @@ from bench.record import Recorder, committed, options_of
 from bench.routed import CORES, WINDOW
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.engines.arrival import arrivals
+from splitjoin_sim.device import SimDevice
 
 #: Tuples of each stream that are measured behind full windows.
 MEASURED = 24
@@ -55,13 +56,15 @@ def activity(waveform: Path, first: int) -> float:
     return changed / (cycle - first) / (sum(widths.values()) - 1)
 
 
-def measured(name: str) -> tuple[Case, float, float]:
+def measured(out: Recorder, name: str) -> tuple[Case, float, float]:
     """The case, cycles a tuple and the activity of one architecture."""
     case = Case(name, 1 if name == "kang" else CORES, WINDOW, "ROWS")
     query, r, s = query_of(case, WINDOW + MEASURED)
     with tempfile.TemporaryDirectory() as folder:
         waveform = Path(folder, "model.vcd")
-        with replace(Bench(None, QUICK, {}, quick=False).device(case), trace=waveform).open(query) as session:
+        device = Bench(out, QUICK, {}, quick=False).device(case)
+        assert isinstance(device, SimDevice)
+        with replace(device, trace=waveform).open(query) as session:
             assert isinstance(session, CircuitSession)
             for at, n in ((0, WINDOW), (WINDOW, MEASURED)):
                 session.push(arrivals(query, r.slice(at, n), s.slice(at, n)))
@@ -79,7 +82,7 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.architecture:
         out = Recorder("routed", quick=options.quick, part=f"energy, {name}")
-        case, cycles, share = measured(name)
+        case, cycles, share = measured(out, name)
         what: dict[str, Any] = case.config
         cells = {row["metric"]: row["value"] for row in committed("routed") if row["config"]["architecture"] == name}
         lut4, ff = cells["mapped_lut4"], cells["mapped_ff"]

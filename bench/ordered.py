@@ -31,8 +31,8 @@ CONDITIONS = {"r.x < s.a AND s.a < r.x + 1000": 0, f"r.x < s.a AND s.a < r.x + {
 
 def circuit_of(on: str, core: str, window: int) -> tuple[splitjoin.Query, SimDevice]:
     """The query, and a circuit of one core with room for its windows."""
-    r, s = (splitjoin.Schema.from_arrow(side, pa.schema([pa.field(name, pa.int32(), nullable=False) for name in names]))
-            for side, names in (("r", "x"), ("s", "ab")))
+    x, ab = (pa.schema([pa.field(name, pa.int32(), nullable=False) for name in names]) for names in ("x", "ab"))
+    r, s = splitjoin.Schema.from_arrow("r", x), splitjoin.Schema.from_arrow("s", ab)
     query = splitjoin.Query.make(r, s, on=on, window=f"ROWS {window}", order="total")
     return query, SimDevice(cores=1, capacity=window, core=core)
 
