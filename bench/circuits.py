@@ -26,7 +26,7 @@ from splitjoin.circuit.lowering import configure, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.tuner.search import QUEUED
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin_hw.verilog import to_verilog
 from splitjoin_sim.build import library
 from splitjoin_sim.device import SimDevice

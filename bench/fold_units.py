@@ -30,7 +30,7 @@ from splitjoin.hls.graph import Graph, Node
 from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.hls.programs import build_graph
 from splitjoin.lang.fold import Fold
-from splitjoin_hw.gather.ordered import OrderedFolder
+from splitjoin_hw.gather.ordered_folder import OrderedFolder
 from splitjoin_hw.hls.graph import combinational, pipelined
 
 #: The clock in MHz that stages are counted for, and the LUT4 from which on a unit is shown on the page.

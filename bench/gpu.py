@@ -24,7 +24,7 @@ from splitjoin.engines.gpu.kernel_source import KernelShape
 from splitjoin.engines.gpu.session import SHAPE, GpuFinder
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, other_side
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 
 #: Arrivals of a batch, and exponents of the window.
 BATCH, BITS = (1 << 16, (15, 18, 20)) if not is_simulated() else (64, (6,))

@@ -23,7 +23,7 @@ from splitjoin.circuit.wire import ROW_BITS, Op
 from .core.core import Core
 from .core.watchdog import Watchdog
 from .gather.combiner import Combiner
-from .gather.ordered import OrderedFolder, operation_layout
+from .gather.ordered_folder import OrderedFolder, operation_layout
 from .gather.root import Root
 from .gather.state_tree import StateTree, state_items
 from .gather.tree import GatherTree
@@ -36,7 +36,7 @@ from .network.pipeline import pipelined, register_tree
 from .network.queue import Queue
 from .network.skid_buffer import SkidBuffer
 from .network.tree import DistributionTree
-from .stages import stage_occupancies, sums
+from .stage_counters import stage_occupancies, sums
 from .top import Top, total
 
 #: Tuples that may still arrive after `sequence_room` has fallen, plus one.

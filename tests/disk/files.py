@@ -10,7 +10,7 @@ import pyarrow.feather
 
 from splitjoin.base.cache import publish
 from splitjoin.base.errors import InputError
-from splitjoin.spark.streaming.store import StateFiles
+from splitjoin.spark.streaming.state_files import StateFiles
 from splitjoin.tables import read_table, write_table
 
 

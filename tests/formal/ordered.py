@@ -12,8 +12,8 @@ from amaranth.hdl import Array, Mux, Signal, Value
 from splitjoin.circuit.fold_parts import NO_MERGE, FoldPart, FoldValue, StateSlot, scheduled_add
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.hls.graph import Graph, Node
-from splitjoin_hw.gather.ordered import OrderedFolder
-from splitjoin_hw.hls.ordered import PartnerPipeline
+from splitjoin_hw.gather.ordered_folder import OrderedFolder
+from splitjoin_hw.hls.ordered_pipeline import PartnerPipeline
 from splitjoin_hw.layouts import STREAM_R, STREAM_S
 
 from .harness import Harness

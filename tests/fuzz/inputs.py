@@ -32,7 +32,7 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.serial import decode_query, encode_query
 from splitjoin.link.daemon.protocol import MAGIC, arrivals_payloads, needed_columns, read_arrivals, receive
 from splitjoin.sessions.snapshot import Snapshot
-from splitjoin.spark.streaming.state import Version
+from splitjoin.spark.streaming.state_format import Version
 from splitjoin.tables import StoredTable, read_schema, read_table
 from splitjoin.tables.stored_table import signature
 

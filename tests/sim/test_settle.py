@@ -12,7 +12,7 @@ from splitjoin import DeviceError, OrderError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR, Device, Items, Session
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 

@@ -7,7 +7,7 @@ import splitjoin
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 

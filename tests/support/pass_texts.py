@@ -21,7 +21,7 @@ from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.sums import sum_relation
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import PASSES, Conjuncts, Forms, Pass, compiled, strength
+from splitjoin.plan.passes.compiler import PASSES, Conjuncts, Forms, Pass, compiled, strength
 from splitjoin.plan.passes.strength import ComputedTests
 from splitjoin.plan.plan import Shared
 

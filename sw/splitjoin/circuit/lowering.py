@@ -1,7 +1,7 @@
 """Lowering: turns a plan into that of a circuit, for its core kind, constant widths and a clock, and then into the
 circuit's configuration and the words of its registers.
 
-Three passes follow those of `splitjoin.plan.passes.pipeline`, and comparisons that no interval test decides become sum
+Three passes follow those of `splitjoin.plan.passes.compiler`, and comparisons that no interval test decides become sum
 tests on the way.
 
 ``formula``: the conjuncts that no test decides become a formula test, which computes them for each pair. Where cores
@@ -31,7 +31,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.types import BOOL, Binary, is_text
 from splitjoin.plan.keys import ExactKey, UnitKey
 from splitjoin.plan.linear import ExactRelation
-from splitjoin.plan.passes.pipeline import Pass, Phase, compiled
+from splitjoin.plan.passes.compiler import Pass, Phase, compiled
 from splitjoin.plan.passes.strength import ComputedTests
 from splitjoin.plan.plan import Plan, Shared, Test
 from splitjoin.plan.relations import Relation

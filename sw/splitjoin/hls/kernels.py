@@ -29,9 +29,9 @@ from splitjoin.lang.python.classes import (
     stated_field,
     stated_width,
 )
+from splitjoin.lang.python.function_statements import FunctionRun
 from splitjoin.lang.python.loops import ABSENT
 from splitjoin.lang.python.source import FunctionSource
-from splitjoin.lang.python.statements import FunctionRun
 from splitjoin.lang.python.steps import Steps, pruned
 from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import Struct, is_struct, is_traced

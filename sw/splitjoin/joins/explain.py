@@ -31,7 +31,7 @@ from splitjoin.lang.ir import Expr, text
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import duration_text
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, suits_runs, tests_nothing
 from splitjoin.rows.interval_joins.form import explain_engine
 

@@ -21,7 +21,7 @@ from .ir import Expr, Lit, check_depth, text
 from .kind import INNER, Kind
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
-from .python.trace import trace
+from .python.traced_condition import trace
 from .schema import Schema, Side
 from .sql.parser import parse_sql
 from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns

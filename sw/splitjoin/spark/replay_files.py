@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SchemaError, first_line
 from splitjoin.base.parquet import ParquetSource
-from splitjoin.tables.names import check_no_log
+from splitjoin.tables.file_names import check_no_log
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.types import EXACT, Int
 from splitjoin.plan.linear import ExactRelation, LinearTerm
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.rows.output import OutputColumn
 
 from .joined_rows import with_marks

@@ -1,7 +1,7 @@
 """Tables from and to files: Parquet, CSV or Arrow IPC, by suffix."""
 
+from .file_names import is_url
 from .formats import format_of, has_format
-from .names import is_url
 from .reading import TableFiles, read_piped, read_schema, read_table
 from .stored import stored_schema, to_stored
 from .stored_table import StoredTable

@@ -19,8 +19,8 @@ from splitjoin.lang.types import Binary, String, Timestamp, finer, from_arrow
 from .csv_source import CsvSource
 from .csv_values import read_csv
 from .csv_words import csv_cure
+from .file_names import check_no_log, is_url, known, short
 from .formats import format_of
-from .names import check_no_log, is_url, known, short
 from .stated import UNSTATED, StatedColumns
 
 

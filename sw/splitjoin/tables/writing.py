@@ -16,8 +16,8 @@ from splitjoin.base import disk
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.layouts import empty_table
 
+from .file_names import is_url, known, short
 from .formats import format_of
-from .names import is_url, known, short
 from .stored import stored_schema, to_stored
 from .stored_table import StoredTable, merged, signature
 

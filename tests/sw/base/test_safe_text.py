@@ -13,7 +13,7 @@ from splitjoin import InputError
 from splitjoin.base.errors import WindowOverflow, first_line
 from splitjoin.base.safe_text import printable, safe, without_secrets
 from splitjoin.cli import main
-from splitjoin.spark.streaming.store import StateFiles, check_root
+from splitjoin.spark.streaming.state_files import StateFiles, check_root
 from splitjoin.tables import read_table, write_table
 
 KEY = "AKIAKEY:sec/ret+KEY"

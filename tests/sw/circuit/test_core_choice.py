@@ -16,7 +16,7 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 
 COLUMNS = {"r": pa.schema([("x", pa.int32()), ("y", pa.int32()), ("f", pa.float32()), ("t", pa.string())]),
            "s": pa.schema([("a", pa.int32()), ("b", pa.int32()), ("g", pa.float32()), ("u", pa.string())])}

@@ -19,7 +19,7 @@ from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from tests.support.conformance import run, slices
 from tests.support.sampling import examples
 

@@ -13,7 +13,7 @@ from splitjoin import InputError, SchemaError
 from splitjoin.lang.field import range_of
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario
 from tests.sw.circuit.test_encode import check

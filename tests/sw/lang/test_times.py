@@ -21,7 +21,7 @@ from splitjoin.lang.properties import value_range
 from splitjoin.lang.query import predicate
 from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.lang.types import FLOAT64
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from tests.support.databases import database
 from tests.support.sampling import examples
 

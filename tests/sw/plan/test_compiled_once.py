@@ -10,7 +10,7 @@ import splitjoin
 from splitjoin.circuit import driver, lowering
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes import pipeline
+from splitjoin.plan.passes import compiler as pipeline
 
 R = pa.table({"ts": [1, 4, 9, 10], "x": [10, 20, 30, 5]})
 S = pa.table({"ts": [2, 5, 9, 9], "a": [12, 70, 31, 4]})

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.keys import FloatKey, Texts, float_values
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.relations import interval
 from tests.support.sampling import examples
 

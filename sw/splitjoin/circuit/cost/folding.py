@@ -1,7 +1,7 @@
 """Cost of the parts that fold in a circuit: the programs of aggregates, the output sides of both regions, the filter of
 first hits, the trees of states, and the unit that folds in order (`splitjoin_hw.core.folder`,
 ``hw.core.stored_states``, ``hw.core.first_hits``, ``hw.gather.state_tree``, ``hw.gather.turns``,
-``hw.gather.ordered``).
+``hw.gather.ordered_folder``).
 """
 
 from __future__ import annotations

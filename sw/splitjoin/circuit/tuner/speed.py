@@ -8,7 +8,7 @@ from .workload import Workload
 
 #: Cycles from the expiry of one tuple to that of the next (`splitjoin_hw.core.storage`).
 EXPIRY = 4
-#: Cycles of the unit that folds in order (`splitjoin_hw.gather.ordered`) for a tuple, and for a state that leaves.
+#: Cycles of the unit that folds in order (`splitjoin_hw.gather.ordered_folder`) for a tuple, and for a leaving state.
 _OPERATION, _LEAVING = 4, 4
 
 

@@ -33,7 +33,7 @@ from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import BOOL, EXACT, Exact, Float, Int, is_exact, is_text
 from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, prefixes, texts_of
 from splitjoin.plan.linear import ExactRelation
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan, Test, Tree
 
 from ..arrival import Arrivals

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.lang.query import Query
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import leading_tests
 
 from ..arrival import Arrivals

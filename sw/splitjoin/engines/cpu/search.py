@@ -14,7 +14,7 @@ from splitjoin.lang.ir import Expr, distinct, sides
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 from splitjoin.lang.types import is_text
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 
 from ..compiled.atoms import AtomLanes

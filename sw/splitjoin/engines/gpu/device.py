@@ -10,7 +10,7 @@ from splitjoin.base.memory import size_text
 from splitjoin.base.processors import processors
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan
 
 from ..compiled.atoms import AtomLanes

@@ -1,5 +1,5 @@
-// Loops over whole tables by keys: partitions, pairs and groups. `partitions.py` tells what fine buckets, partitions
-// and directories are.
+// Loops over whole tables by keys: partitions, pairs and groups. `engines/cpu/key_ranges.py` says what fine
+// buckets, partitions and directories are.
 //
 // An empty array of group numbers stands for one group of all rows; -1 is a row without a group.
 #pragma once

@@ -20,7 +20,7 @@ from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.plan.encoding import Coder
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 
 from ..arrival import Arrivals
 from ..compiled.helpers import Team

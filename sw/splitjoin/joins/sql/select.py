@@ -29,7 +29,7 @@ from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import BOOL
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
 from splitjoin.rows.output import needed_columns
 

@@ -18,8 +18,8 @@ from ..ir import Case, Expr, Lit
 from ..properties import denominator
 from ..types import EXACT, FLOAT64, Bool, is_exact
 from .classes import StatefulClass, declared, slot_values
+from .function_statements import FunctionRun
 from .source import FunctionSource
-from .statements import FunctionRun
 from .steps import Steps, pruned
 from .values import Value, lift
 from .variables import StateRecord, is_traced

@@ -17,8 +17,8 @@ from ..fold import Argument, Slot, Width, scaled, signed, unsigned
 from ..ir import Case, Lit
 from ..properties import denominator, may_be_null
 from ..types import EXACT, Bool, is_exact
+from .function_statements import FunctionRun
 from .source import FunctionSource
-from .statements import FunctionRun
 from .steps import Steps
 from .values import Value, lift
 from .variables import StateRecord, Struct, is_struct

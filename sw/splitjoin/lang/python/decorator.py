@@ -37,7 +37,7 @@ from ..types import (
     Type,
     from_arrow,
 )
-from .trace import trace
+from .traced_condition import trace
 
 #: Python type → the column type it stands for where none is known, and those it takes.
 _KINDS: dict[Any, tuple[Type, tuple[type[Type], ...]]] = {

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from .micro_batch import MicroBatch
-from .store import StateFiles
+from .state_files import StateFiles
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from .group import GroupJoin
 from .micro_batch import FOLDER, PlannedBatch
 from .slots import SLOTS, Slots
 from .spread import NOW, PACKED, Spread
-from .store import check_root
+from .state_files import check_root
 from .task import COUNTS, METRICS, GroupTask
 from .watermark import WatermarkRule
 

@@ -22,7 +22,7 @@ from .group import GroupJoin
 from .micro_batch import MicroBatch
 from .rows import Rows
 from .slots import are_hot
-from .store import StateFiles
+from .state_files import StateFiles
 from .watermark import BatchTimes
 
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and

@@ -34,8 +34,8 @@ from .rows import Rows
 from .rows_cache import RowsCache
 from .sessions import KeptSession, SessionCache
 from .spread import Unpacked, unpacked
-from .state import Version, check_identity, identity
-from .store import StateFiles, check_root, delete_file, write_file
+from .state_files import StateFiles, check_root, delete_file, write_file
+from .state_format import Version, check_identity, identity
 
 #: The column beside the result's own ones: NULL in result rows, and in one row of each task what the task counted.
 METRICS = "__splitjoin"

@@ -25,7 +25,7 @@ from splitjoin.engines.tuning import MOST_ARRIVALS, Tuning
 from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan
 
 from ....support.sampling import at_length

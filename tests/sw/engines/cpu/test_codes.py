@@ -17,7 +17,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Texts
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 
 from ....support.sampling import at_length, examples
 from ....support.strategies import tables

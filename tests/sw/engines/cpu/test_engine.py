@@ -24,7 +24,7 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import leading_tests
 from tests.support.conformance import assert_conforms, run, slices
 from tests.support.sampling import at_length, examples

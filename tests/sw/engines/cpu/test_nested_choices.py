@@ -20,7 +20,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import BOOL, FLOAT64
 from splitjoin.plan import forms
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 
 from ....support.sampling import at_length
 

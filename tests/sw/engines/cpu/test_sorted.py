@@ -25,7 +25,7 @@ from splitjoin.engines.loops import address_of, loops
 from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from tests.support.conformance import run
 from tests.support.sampling import at_length, examples
 

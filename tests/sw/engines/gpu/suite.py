@@ -33,7 +33,7 @@ from splitjoin.engines.gpu.tuning import DEFAULTS, GpuTuning
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from tests.support.conformance import assert_conforms, run, slices
 from tests.support.sampling import at_length, examples
 from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of

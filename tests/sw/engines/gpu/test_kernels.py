@@ -22,7 +22,7 @@ from splitjoin.engines.gpu.order import order_source
 from splitjoin.engines.gpu.suits import check_compiled
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 
 #: A small kernel calls what a large one calls.
 SHAPE = KernelShape(threads=2, probes=1, tile=4, unrolled=1)

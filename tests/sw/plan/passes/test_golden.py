@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from splitjoin.circuit import lowering
-from splitjoin.plan.passes.pipeline import PASSES
+from splitjoin.plan.passes.compiler import PASSES
 
 from ....support.pass_texts import PATHS, conditions, written
 

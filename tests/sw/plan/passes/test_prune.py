@@ -14,7 +14,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.plan.forms import Both, positive
 from splitjoin.plan.keys import UnitKey
 from splitjoin.plan.passes.bounds import direct
-from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.passes.prune import excluded
 
 

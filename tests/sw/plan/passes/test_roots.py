@@ -12,8 +12,8 @@ from splitjoin.lang.eval.vector import evaluate
 from splitjoin.lang.ir import Cmp, FloatCall
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.passes.conditions import fold
-from splitjoin.plan.passes.pipeline import make_plan
 
 
 def comparison(left: str, op: str, c: float) -> tuple[Cmp, pa.Table]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from splitjoin.spark.streaming.store import StateFiles
+from splitjoin.spark.streaming.state_files import StateFiles
 
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import examples

@@ -9,10 +9,10 @@ import pytest
 from pyarrow import fs
 
 from splitjoin.base.errors import InputError, SnapshotError
-from splitjoin.spark.streaming.store import StateFiles, check_root
+from splitjoin.spark.streaming.state_files import StateFiles, check_root
 
 from ....support.spark_streams import rows
-from .test_store import expected, query, run
+from .test_state_files import expected, query, run
 
 pytestmark = pytest.mark.long
 

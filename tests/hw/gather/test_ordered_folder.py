@@ -23,8 +23,8 @@ from splitjoin.circuit.query_circuit import QueryCircuit, folding_circuit
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, Record
 from splitjoin.lang.fold import Fold, Overflow
 from splitjoin_hw.backend.library import Converted, Library
-from splitjoin_hw.gather.ordered import OrderedFolder
-from splitjoin_hw.hls.ordered import PartnerPipeline
+from splitjoin_hw.gather.ordered_folder import OrderedFolder
+from splitjoin_hw.hls.ordered_pipeline import PartnerPipeline
 from splitjoin_hw.layouts import window_layout
 from tests.testbench.folding import check_ordered
 from tests.testbench.models import Item, packed_item

@@ -21,7 +21,7 @@ from pyarrow import fs
 from splitjoin.base import disk
 from splitjoin.base.errors import InputError, SnapshotError, first_line
 
-from .state import Version, header_bytes
+from .state_format import Version, header_bytes
 
 #: The scheme of a URI. It has two characters at least, so that a drive of Windows ("C:") is none; "dbfs:/mnt" has one.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")

@@ -12,7 +12,7 @@ from splitjoin.circuit.geometry import window_rows
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 
 from ..hls.delays import delay_line
-from ..hls.ordered import PartnerPipeline
+from ..hls.ordered_pipeline import PartnerPipeline
 from ..hls.state import initial_state
 from ..layouts import STREAM_R, STREAM_S, folded_layout, result_layout, struct, window_layout
 from ..tech.ram import Ram

@@ -3,6 +3,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import splitjoin
 from splitjoin import PredicateError, SchemaError
-from splitjoin.lang.python.trace import trace
+from splitjoin.lang.python.traced_condition import trace
 from splitjoin.lang.query import predicate
 from splitjoin.lang.sql.parser import parse_sql
 from tests.sw.lang.sql.test_parser import R, S
@@ -176,7 +177,8 @@ def test_errors(fn: Callable[..., Any], message: str) -> None:
         predicate(fn, R, S)
     message, *place = str(caught.value).split("\n")
     # What is wrong with the function as a whole has no place within it.
-    assert not place or (place[0].endswith(", in <lambda>") and "test_trace.py, line" in place[0] and "^" in place[2])
+    assert not place or (place[0].endswith(", in <lambda>") and f"{Path(__file__).name}, line" in place[0]
+                         and "^" in place[2])
 
 
 def test_an_exception_of_the_function_is_the_cause() -> None:
@@ -219,7 +221,7 @@ def test_errors_point_at_the_expression() -> None:
         trace(near, R, S)
     said, place, line, mark = str(caught.value).split("\n")
     assert said.startswith("'r.name < s.a': string and int32 cannot be compared; convert the text")
-    assert place.endswith(f"test_trace.py, line {near.__code__.co_firstlineno + 2}, in near")
+    assert place.endswith(f"{Path(__file__).name}, line {near.__code__.co_firstlineno + 2}, in near")
     assert line[mark.index("^"):mark.rindex("^") + 1] == "r.name < s.a"
 
 

@@ -13,8 +13,8 @@ import pytest
 from pyarrow import fs
 
 from splitjoin.base.errors import InputError, SnapshotError
-from splitjoin.spark.streaming import store
-from splitjoin.spark.streaming.store import StateFiles, check_root, write_file
+from splitjoin.spark.streaming import state_files as store
+from splitjoin.spark.streaming.state_files import StateFiles, check_root, write_file
 
 from ....support.micro_batches import MicroBatches
 from ....support.spark_streams import answer, rows
@@ -81,7 +81,7 @@ def test_the_bytes_of_a_state_stay_as_its_rows_do(tmp_path: Path, order: str) ->
 
 @pytest.mark.parametrize(("retained", "longest"), [(100, 64), (3, 8), (20, 20)])
 def test_chains_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retained: int, longest: int) -> None:
-    monkeypatch.setattr("splitjoin.spark.streaming.state._MOST_TUPLES", 10**6)
+    monkeypatch.setattr("splitjoin.spark.streaming.state_format._MOST_TUPLES", 10**6)
     join = query(str(tmp_path), retained=retained)
     chains = []
     for n in range(longest + 2):

@@ -15,7 +15,7 @@ from splitjoin.base.errors import SplitJoinError
 
 from ..properties import known_truth
 from .choices import where
-from .expressions import UNROLLED, Expressions, unknown
+from .function_expressions import UNROLLED, Expressions, unknown
 from .loops import ends_early, unbroken
 from .source import FunctionSource
 from .steps import Steps
