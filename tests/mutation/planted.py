@@ -91,7 +91,7 @@ FAULTS = [
      "rest = rest[max(_disk.write(self._handle, rest), len(rest)):]"),
     ("others-write", "base/cache.py",
      "    part.chmod(stat.S_IMODE(part.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))\n", ""),
-    ("needed-state", f"{_STREAMS}/store.py", "if batch < needed:", "if batch <= needed:"),
+    ("needed-state", f"{_STREAMS}/state_files.py", "if batch < needed:", "if batch <= needed:"),
     ("uncommitted-rows", "server/service.py", "number >= committed:", "number > committed:"),
     ("old-credit", "link/endpoint.py", "if ahead < 1 << 15:", "if True:"),
     ("bad-frame", "link/frames.py", "good = not (self._bad or self._escape) and", "good = not self._escape and"),
