@@ -43,6 +43,8 @@ TOPICS: tuple[tuple[str, str, dict[str, str], dict[str, str], dict[str, Any]], .
     ("external-windows.md", "memory", {"memory_cycles": "cycles a tuple (by the formula)"},
                   {"window": "window", "memory": "memory", "latency": "L", "interval": "I", "contexts": "K",
                    "candidates": "candidates"}, {}),
+    ("external-windows.md", "memory", {"memory_channels": "cycles a tuple (by the formula)"},
+     {"keys": "keys", "order": "order", "cores": "cores", "candidates": "candidates"}, {}),
     ("install.md", "pythons", {f"pythons_{suite}": title for suite, title in pythons.TITLES.items()},
                    {"python": "Python", "pandas": "pandas", "numpy": "NumPy", "pyarrow": "pyarrow", "polars": "Polars",
                     "duckdb": "DuckDB"}, {}),

@@ -26,8 +26,9 @@ class _EmulatedTransport(LinkTransport):
 
     def __init__(self, board: Emulator, config: Configuration, *, timeout: float, reconnect: float):
         self.board = board
+        # Before its first tuple a board clears the heads of long windows, which the emulator takes minutes for.
         super().__init__(lambda: SerialChannel(board.path, 3_000_000), config, answer_within=timeout,
-                         reconnect_within=reconnect)
+                         reconnect_within=reconnect, stalled_after=20 * timeout)
 
     def close(self) -> None:
         super().close()
@@ -44,7 +45,8 @@ class EmulatorDevice(DesignedDevice):
         target: The name of a board, or the sidecar ``design.json`` of a built circuit, whose parameters (except
             ``fold``) replace those of the device. Each session has a board of its own.
         pack: Items are packed on the link.
-        timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine.
+        timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine; it counts as
+            stalled after 20 times ``timeout``.
         drop, flip, double, delay, unplug, reset, fault_seed: As of `Faults`. The board of each session has faults of
             its own, so that one that is opened anew does not fail at the same byte again.
     """

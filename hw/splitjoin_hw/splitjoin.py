@@ -105,7 +105,7 @@ class SplitJoin(Top):
             m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
             cores.append(core)
 
-        fault = self._memory(m, cores[0]) if config.memory != "bram" else None
+        fault = self._memory(m, cores) if config.memory != "bram" else None
         watchdogs = self._watch(m, cores, tree, left, right) if config.fault_timeout else []
         valid_since_reset = Signal()  # no register holds anything from before a reset
         m.d.sync += valid_since_reset.eq(settling == 0)
@@ -214,13 +214,18 @@ class SplitJoin(Top):
         state_items(m, config, folder.o, out)
         return out
 
-    def _memory(self, m: Module, core: Any) -> Signal:
-        """Connects the regions of ``core`` with external memory, and returns the flag that this has given an error."""
-        m.submodules.master = master = AxiMaster(self.config)
-        for n in (0, 1):
-            wiring.connect(m, core.memory[n], master.regions[n])
-        wiring.connect(m, master.bus, wiring.flipped(self.m))
-        return master.fault
+    def _memory(self, m: Module, cores: list[Any]) -> Signal:
+        """Connects the regions of ``cores`` with external memory, and returns the flag that this has given an error."""
+        fault = Signal(name="memory_fault")
+        masters = []
+        for at, (core, port) in enumerate(zip(cores, [self.m] if len(cores) == 1 else self.m, strict=True)):
+            m.submodules[f"master{at}"] = master = AxiMaster(self.config)
+            for n in (0, 1):
+                wiring.connect(m, core.memory[n], master.regions[n])
+            wiring.connect(m, master.bus, wiring.flipped(port))
+            masters.append(master)
+        m.d.sync += fault.eq(Cat(master.fault for master in masters).any())
+        return fault
 
     def _watch(self, m: Module, cores: list[Any], tree: Any, left: Any, right: Any) -> list[Any]:
         """Watchdogs between the trees and the ``cores``."""

@@ -36,7 +36,8 @@ def top_ports(config: Configuration) -> dict[str, wiring.Member]:
         "i": In(stream.Signature(padded(config.input_record))),
         "o": Out(stream.Signature(padded(config.output_record))),
         **bus_ports(),
-        **({} if config.memory == "bram" else {"m": Out(MasterSignature(config))}),
+        **({} if config.memory == "bram" else {"m": Out(MasterSignature(config)) if config.cores == 1 else
+                                               Out(MasterSignature(config)).array(config.cores)}),
     }
 
 
@@ -44,8 +45,8 @@ class Top(wiring.Component):
     """The base of the tops of all architectures (`splitjoin.circuit.architectures`).
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
-    ``r_data``: the register bus. ``m``: the AXI4 master for external memory. ``parts`` adds repeated parts as
-    submodules, or, for Verilog, as instances of one module per kind.
+    ``r_data``: the register bus. ``m``: the AXI4 master for external memory, one for each core. ``parts`` adds repeated
+    parts as submodules, or, for Verilog, as instances of one module per kind.
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):

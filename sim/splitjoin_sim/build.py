@@ -16,7 +16,7 @@ from splitjoin import circuit, hls, link
 from splitjoin.base import version as own_version
 from splitjoin.base.cache import cached
 from splitjoin.base.errors import ToolError
-from splitjoin.circuit.memory import address_bits, lines
+from splitjoin.circuit.memory import address_bits, line_bits, lines
 from splitjoin.circuit.wire import Configuration
 from splitjoin.lang import fold, schema
 from splitjoin_hw.top import padded
@@ -77,7 +77,9 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
     words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}",
              f"-DSOURCES={config.sources}"]
     if config.memory == "axi":
-        words += [f"-DLINES={lines(config)}", f"-DADDRESS_BITS={address_bits(config)}"]
+        ports = ["m"] if config.cores == 1 else [f"m___05F{n}" for n in range(config.cores)]
+        words += [f"-DLINES={lines(config)}", f"-DLINE_WORDS={line_bits(config) // 32}", f"-DFIRST={ports[0]}",
+                  f"-DADDRESS_BITS={address_bits(config)}", f"-DPORTS(X)={' '.join(f'X({port})' for port in ports)}"]
     include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
     levels = _levels()
     # A translation unit for code that runs once and one for code that always runs, where their levels differ: more

@@ -2,7 +2,9 @@
 //
 // Compiled together with what Verilator generates for the top module "splitjoin"; IN_WORDS and OUT_WORDS are the
 // widths of a record and of the output in 32-bit words, and SOURCES is the number of records beside each other at the
-// input. With external memory, LINES are its lines and ADDRESS_BITS is the width of their numbers. All functions have C linkage and are called through ctypes.
+// input. With external memory, LINES are its lines, LINE_WORDS the 32-bit words of one, ADDRESS_BITS is the width of
+// their numbers, and PORTS(X) is X(p) for the prefix p of each one's port; FIRST is the
+// first prefix. All functions have C linkage and are called through ctypes.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <queue>
+#include <type_traits>
 #include <vector>
 
 #include "Vsplitjoin.h"
@@ -29,11 +32,37 @@ struct Random {
 };
 
 #ifdef LINES
+// The signals of a port to memory.
+struct Port {
+#define JOINED(prefix, name) prefix##name
+#define SIGNAL(prefix, name) JOINED(prefix, name)
+#define OF(name) std::remove_reference_t<decltype(Vsplitjoin::SIGNAL(FIRST, name))>*
+    OF(___05Far___05Fvalid) ar_valid;
+    OF(___05Far___05Fready) ar_ready;
+    OF(___05Far___05Fpayload) ar;
+    OF(___05Faw___05Fvalid) aw_valid;
+    OF(___05Faw___05Fready) aw_ready;
+    OF(___05Faw___05Fpayload) aw;
+    OF(___05Fw___05Fvalid) w_valid;
+    OF(___05Fw___05Fready) w_ready;
+    OF(___05Fw___05Fpayload) w;
+    OF(___05Fr___05Fvalid) r_valid;
+    OF(___05Fr___05Fpayload) r;
+    OF(___05Fb___05Fvalid) b_valid;
+    OF(___05Fb___05Fpayload) b;
+};
+#define PORT_OF(p) Port{&top.SIGNAL(p, ___05Far___05Fvalid), &top.SIGNAL(p, ___05Far___05Fready), \
+    &top.SIGNAL(p, ___05Far___05Fpayload), &top.SIGNAL(p, ___05Faw___05Fvalid), &top.SIGNAL(p, ___05Faw___05Fready), \
+    &top.SIGNAL(p, ___05Faw___05Fpayload), &top.SIGNAL(p, ___05Fw___05Fvalid), &top.SIGNAL(p, ___05Fw___05Fready), \
+    &top.SIGNAL(p, ___05Fw___05Fpayload), &top.SIGNAL(p, ___05Fr___05Fvalid), &top.SIGNAL(p, ___05Fr___05Fpayload), \
+    &top.SIGNAL(p, ___05Fb___05Fvalid), &top.SIGNAL(p, ___05Fb___05Fpayload)},
+
+using Line = std::array<uint32_t, LINE_WORDS>;
 struct Request {
     uint64_t done, order;  // cycle in which it is done, and its number
     uint32_t id, line, strobes;
     bool write;
-    std::array<uint32_t, 4> data;
+    Line data;
     bool operator>(const Request& other) const {
         return done != other.done ? done > other.done : order > other.order;
     }
@@ -45,11 +74,12 @@ struct Memory {
     uint64_t latency = 45, interval = 1, reorder = 0, fails = ~0ULL;
     uint32_t stall = 0;  // of 2^32
     uint64_t free = 0, served = 0;
-    std::vector<std::array<uint32_t, 4>> lines;
+    std::vector<Line> lines;
+    Port top;
     std::priority_queue<Request, std::vector<Request>, std::greater<Request>> under_way;
     std::deque<Request> addresses, data, reads, writes;  // of writes, their two halves; requests that are done
 
-    explicit Memory(uint64_t seed) : random{seed * 2 + 0xD1B54A32D192ED03ULL}, lines(LINES) {
+    Memory(uint64_t seed, const Port& port) : random{seed * 2 + 0xD1B54A32D192ED03ULL}, lines(LINES), top(port) {
         for (auto& line : lines)
             for (auto& word : line) word = random.next();  // what memory holds after power-up
     }
@@ -64,14 +94,13 @@ struct Memory {
     }
 
     // Takes what the circuit offers in this cycle, before the clock's edge.
-    void sample(Vsplitjoin& top, uint64_t cycle) {
-        if (top.m___05Far___05Fvalid && top.m___05Far___05Fready) begin(cycle, address(top.m___05Far___05Fpayload));
-        if (top.m___05Faw___05Fvalid && top.m___05Faw___05Fready)
-            addresses.push_back(address(top.m___05Faw___05Fpayload));
-        if (top.m___05Fw___05Fvalid && top.m___05Fw___05Fready) {
+    void sample(uint64_t cycle) {
+        if (*top.ar_valid && *top.ar_ready) begin(cycle, address(*top.ar));
+        if (*top.aw_valid && *top.aw_ready) addresses.push_back(address(*top.aw));
+        if (*top.w_valid && *top.w_ready) {
             Request part{};
-            std::memcpy(part.data.data(), top.m___05Fw___05Fpayload.data(), 16);
-            part.strobes = top.m___05Fw___05Fpayload.data()[4];
+            std::memcpy(part.data.data(), top.w->data(), sizeof(Line));
+            part.strobes = top.w->data()[LINE_WORDS];
             data.push_back(part);
         }
         if (!addresses.empty() && !data.empty()) {
@@ -83,7 +112,7 @@ struct Memory {
     }
 
     // Offers the next answers, behind the clock's edge.
-    void drive(Vsplitjoin& top, uint64_t cycle) {
+    void drive(uint64_t cycle) {
         for (; !under_way.empty() && under_way.top().done <= cycle; under_way.pop()) {
             Request due = under_way.top();
             if (due.order != fails && due.line < LINES) {
@@ -91,28 +120,28 @@ struct Memory {
                 if (due.write) {
                     auto* bytes = reinterpret_cast<uint8_t*>(line.data());
                     const auto* given = reinterpret_cast<const uint8_t*>(due.data.data());
-                    for (int n = 0; n < 16; ++n) bytes[n] = due.strobes >> n & 1 ? given[n] : bytes[n];
+                    for (size_t n = 0; n < sizeof(Line); ++n) bytes[n] = due.strobes >> n & 1 ? given[n] : bytes[n];
                 } else {
                     due.data = line;
                 }
             }
             (due.write ? writes : reads).push_back(due);
         }
+        *top.r_valid = *top.b_valid = 0;  // the circuit takes answers at once
         if (!reads.empty() && !stalls()) {
             const Request due = next(reads);
-            uint32_t* payload = top.m___05Fr___05Fpayload.data();
-            std::memcpy(payload, due.data.data(), 16);
-            payload[4] = response(due) | due.id << 2;
-            top.m___05Fr___05Fvalid = 1;
+            std::memcpy(top.r->data(), due.data.data(), sizeof(Line));
+            top.r->data()[LINE_WORDS] = response(due) | due.id << 2;
+            *top.r_valid = 1;
         }
         if (!writes.empty() && !stalls()) {
             const Request due = next(writes);
-            top.m___05Fb___05Fpayload = response(due) | due.id << 2;
-            top.m___05Fb___05Fvalid = 1;
+            *top.b = response(due) | due.id << 2;
+            *top.b_valid = 1;
         }
-        top.m___05Far___05Fready = !stalls();
-        top.m___05Faw___05Fready = !stalls();
-        top.m___05Fw___05Fready = !stalls();
+        *top.ar_ready = !stalls();
+        *top.aw_ready = !stalls();
+        *top.w_ready = !stalls();
     }
 
     static Request address(uint64_t payload) {
@@ -144,7 +173,7 @@ struct Model {
     uint32_t stall_in, stall_out;  // of 2^32, the share of cycles in which the port stalls
     double pace;                   // records that come in a cycle; 0 for no limit
 #ifdef LINES
-    Memory memory;
+    std::vector<Memory> memories;
 #endif
     uint32_t offering = 0;         // the sources that offer a record: a stream never takes back an offer
 
@@ -153,11 +182,10 @@ struct Model {
           random{seed * 2 + 0x9E3779B97F4A7C15ULL},
           stall_in(in),
           stall_out(out),
-          pace(records_a_cycle)
+          pace(records_a_cycle) {
 #ifdef LINES
-          , memory(seed)
+        for (const Port& port : {PORTS(PORT_OF)}) memories.emplace_back(seed + memories.size(), port);
 #endif
-    {
         random.state |= 1;
         top.clk = 0;
         top.rst = 1;
@@ -184,7 +212,7 @@ struct Model {
     void edge() {
 #ifdef LINES
         top.eval();  // what memory drives since the edge before
-        memory.sample(top, cycle);
+        for (auto& memory : memories) memory.sample(cycle);
 #endif
         top.clk = 1;
         top.eval();
@@ -192,8 +220,8 @@ struct Model {
         top.eval();
         ++cycle;
 #ifdef LINES
-        top.m___05Fr___05Fvalid = top.m___05Fb___05Fvalid = 0;  // the circuit takes answers at once
-        if (!top.rst) memory.drive(top, cycle);
+        if (!top.rst)
+            for (auto& memory : memories) memory.drive(cycle);
 #endif
     }
 
@@ -218,9 +246,10 @@ void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out, double pace)
 
 #ifdef LINES
 void sj_memory(void* handle, uint64_t latency, uint64_t interval, uint64_t reorder, uint32_t stall, uint64_t fails) {
-    Memory& memory = static_cast<Model*>(handle)->memory;
-    memory.latency = latency, memory.interval = interval, memory.reorder = reorder, memory.stall = stall;
-    memory.fails = fails;
+    for (auto& memory : static_cast<Model*>(handle)->memories) {
+        memory.latency = latency, memory.interval = interval, memory.reorder = reorder, memory.stall = stall;
+        memory.fails = fails;
+    }
 }
 #endif
 

@@ -77,7 +77,8 @@ class PysimTransport(SimulatedTransport):
         for process in (*(partial(self._source, n) for n in range(config.sources)), self._sink, self._registers):
             self._simulator.add_testbench(process, background=True)
         if config.memory != "bram":
-            self._simulator.add_testbench(MemoryModel(self._top.m, external, seed).play, background=True)
+            for n, port in enumerate([self._top.m] if config.cores == 1 else self._top.m):
+                self._simulator.add_testbench(MemoryModel(port, external, seed + n).play, background=True)
         if trace is not None:
             self._files.enter_context(self._simulator.write_vcd(os.fspath(trace)))
 

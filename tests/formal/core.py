@@ -315,8 +315,8 @@ _STORAGE_FAULTS = (
           "self.task.valid.eq(expiry_done & makes_task & ~self.scanning)"),
     Fault("counters are up to date when they are read", Storage, "decoded.eq(self.i.valid & ~commit)",
           "decoded.eq(self.i.valid)"),
-    Fault("row ids and turns advance together", Storage, "turn == config.cores - 1", "turn == self.index"),
-    Fault("each tuple's row id follows from its position", Storage, "head_row + config.cores", "head_row + 1"),
+    Fault("row ids and turns advance together", Storage, "turn == turns - 1", "turn == self.index"),
+    Fault("each tuple's row id follows from its position", Storage, "head_row + turns", "head_row + 1"),
 )
 
 _ONLY_FAULTS = (
@@ -331,12 +331,12 @@ _ONLY_FAULTS = (
     Fault("after an overflow no record is taken, and the cause of the overflow remains", Storage,
           "m.d.sync += self.overflow.eq(1)", "m.d.sync += [self.overflow.eq(1), fits.eq(1)]"),
     Fault("the stores left until the window is full are counted", Storage,
-          "Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))",
-          "Mux(~advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))", "_count"),
-    Fault("the oldest tuple lies within the window's rows", Storage, "(rows | long.replicate(bits)) + self.index - 1",
-          "(rows | long.replicate(bits)) + self.index", "_count"),
-    Fault("a probe's window has no tuple beyond its rows", Storage, "(rows | long.replicate(bits)) + self.index - 1",
-          "(rows | long.replicate(bits)) + self.index", "_count"),
+          "Mux(advanced, Mux(counted, turns - 1, turns), Mux(counted, -1, 0))",
+          "Mux(~advanced, Mux(counted, turns - 1, turns), Mux(counted, -1, 0))", "_count"),
+    Fault("the oldest tuple lies within the window's rows", Storage, "(rows | long.replicate(bits)) + place - 1",
+          "(rows | long.replicate(bits)) + place", "_count"),
+    Fault("a probe's window has no tuple beyond its rows", Storage, "(rows | long.replicate(bits)) + place - 1",
+          "(rows | long.replicate(bits)) + place", "_count"),
     Fault("a task carries the positions and the oldest row id of the live tuples", Storage, "task.start.eq(start)",
           "task.start.eq(tail)"),
 )

@@ -21,6 +21,7 @@ from . import (
     probe,
     ranges,
     results,
+    routed,
     sdram,
     sorting,
     states,
@@ -34,7 +35,8 @@ from .proofs import Proof
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
                           *matcher.PROOFS, *probe.PROOFS, *ranges.PROOFS, *results.PROOFS, *sorting.PROOFS,
                           *express.PROOFS, *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS,
-                          *ordered.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS, *sdram.PROOFS)
+                          *ordered.PROOFS, *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS, *sdram.PROOFS,
+                          *routed.PROOFS)
 
 
 def _duration(proof: Proof) -> str:

@@ -32,8 +32,9 @@ REGISTERS = every_value(list(MATRIX), list(MASTERS))
 @pytest.mark.parametrize(("parameters", "names", "orders", "also"), [
     pytest.param(CircuitParameters(cores=2, capacity=64, lanes=1, probes=2), NAMES, ORDERS, 2 + len(REGISTERS),
                  id="bram"),
-    pytest.param(CircuitParameters(capacity=64, memory="axi", core="bucket", contexts=4), NAMES[1:], ORDERS[:2], 0,
-                 id="memory")])
+    *(pytest.param(CircuitParameters(capacity=64, memory="axi", core="bucket", contexts=4, memory_width=bits),
+                   NAMES[1:], ORDERS[:2], 0, id=f"memory of {bits} bits", marks=[] if bits == 256 else pytest.mark.long)
+      for bits in (64, 128, 256))])
 def test_scenarios_through_axi_ports(parameters: CircuitParameters, names: Sequence[str], orders: Sequence[str],
                                      also: int, tmp_path: Path) -> None:
     jobs, configs = [], set()

@@ -35,22 +35,29 @@ MEMORIES = st.builds(SimulatedMemory, latency=st.sampled_from([1, 5, 45]), inter
 WILD = SimulatedMemory(latency=3, interval=2, reorder=25, stall=0.3)
 
 
-@pytest.mark.parametrize(("core", "on", "contexts", "memory"), [
-    ("bucket", "abs(r.x - s.a) <= 2", 4, "axi"), at_length("hash", "r.x = s.a", 16, "axi"),
-    at_length("hash", "r.x = s.a", 2, "axi"), ("bucket", "abs(r.x - s.a) <= 2", 4, "sdram"),
-    at_length("hash", "r.x = s.a", 8, "sdram")])
-def test_random_joins(core: str, on: str, contexts: int, memory: str) -> None:
+BAND, RELATIVE = "abs(r.x - s.a) <= 2", "9 * r.x <= 10 * s.a and 10 * s.a <= 11 * r.x"
+
+
+@pytest.mark.parametrize(("core", "on", "contexts", "memory", "cores", "log"), [
+    ("bucket", BAND, 4, "axi", 2, 6), at_length("hash", "r.x = s.a", 16, "axi", 1, 6),
+    at_length("hash", "r.x = s.a", 2, "axi", 8, 6), at_length("bucket", BAND, 4, "axi", 1, 6),
+    ("bucket", BAND, 4, "sdram", 1, 6), at_length("hash", "r.x = s.a", 8, "sdram", 1, 6),
+    at_length("bucket", RELATIVE, 16, "axi", 1, 7), at_length("hash", "r.x = s.a", 16, "axi", 4, 9),
+    at_length("bucket", RELATIVE, 16, "axi", 4, 11), at_length("bucket", BAND, 8, "sdram", 1, 11)])
+def test_random_joins(core: str, on: str, contexts: int, memory: str, cores: int, log: int) -> None:
     """Windows by rows and by time that fill and overflow, in all orders, under stalls at every port; with SDRAM behind
-    its own controller, whose chip makes an error of a time that is not kept.
+    its own controller, whose chip makes an error of a time that is not kept; with several cores each has a memory.
     """
-    @given(joins((1, 64, 2, 2, 1, 1), timed=True, max_rows=900), MEMORIES)
+    circuit = (1, 2**log, 2, 2, 1, 1)
+
+    @given(joins(circuit, timed=True, max_rows=max(900, 3 * 2**log)), MEMORIES)
     @settings(max_examples=examples(10))
     def same_answer(found: Any, external: SimulatedMemory) -> None:
         def make(**options: Any) -> SimDevice:
             given = {"external": external} if memory == "axi" else {}
-            return SimDevice(**options, memory=memory, contexts=contexts, **given)
+            return SimDevice(**{**options, "cores": cores}, memory=memory, contexts=contexts, **given)
 
-        check((1, 64, 2, 2, 1, 1), make, replace(found, on=on), core=core)
+        check(circuit, make, replace(found, on=on), core=core)
 
     same_answer()
 
@@ -93,7 +100,7 @@ def test_an_error_of_memory_is_a_fault_of_the_device(make: Any, fails: int) -> N
     r, s = (pa.table([np.arange(rows), rng.integers(0, 40, rows, np.int16)], schema=SCHEMAS[side]) for side in "rs")
     asked = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="abs(r.x - s.a) <= 2",
                        window="ROWS 50 RANGE 60", time="ts")
-    options = {"capacity": 64, "core": "bucket", "memory": "axi", "contexts": 4, "patience": 3000}
+    options = {"capacity": 64, "core": "bucket", "memory": "axi", "contexts": 4, "patience": 3000, "cores": 2}
     whole = {(int(i["r"]), int(i["s"])) for i in run(device("golden"), asked, r, s)}
     with make(**options, external=SimulatedMemory(latency=5, fails=fails)).open(asked) as session:
         for part in slices(arrivals(asked, r, s), range(0, 2 * rows, 20)):
@@ -108,7 +115,8 @@ def test_an_error_of_memory_is_a_fault_of_the_device(make: Any, fails: int) -> N
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"cores": 2}, "cores with memory axi must be 1, as every probe"),
+    ({"cores": 3}, "cores with memory axi must be 1, 2, 4, 8, 16 or 32, as bits of a bucket's"),
+    ({"cores": 16, "capacity": 64}, "capacity with memory axi and 16 cores must be 128 or more, not 64"),
     ({"core": "scan"}, "core with memory axi must be hash or bucket, as a scan"),
     ({"capacity": 32}, "capacity with memory axi must be 64 or more, not 32"),
     ({"contexts": 3}, "contexts must be 0 or a power of two from 2 to 64, not 3"),
@@ -118,7 +126,9 @@ def test_an_error_of_memory_is_a_fault_of_the_device(make: Any, fails: int) -> N
     ({"sources": 2}, "sources with memory axi must be 1"),
     ({"root_width": 2}, "root_width with memory axi must be 1"),
     ({"small": True}, "architecture with memory axi must be splitjoin"),
-    ({"memory": "sdram", "cores": 2}, "cores with memory sdram must be 1"),
+    ({"memory": "sdram", "cores": 2}, "cores with memory sdram must be 1, as a board has one"),
+    ({"memory_width": 32}, "memory_width must be 64, 128 or 256, not 32"),
+    ({"memory": "sdram", "memory_width": 64}, "memory_width with memory sdram must be 128, as without an AXI4"),
     ({"memory": "ddr"}, "memory must be one of bram, axi, sdram, not 'ddr'")])
 def test_parameters_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
@@ -135,6 +145,9 @@ def test_conditions_that_are_refused() -> None:
             query(r, s, wide))
     with pytest.raises(DeviceError, match="external must be left out with memory 'sdram'"):
         SimDevice(memory="sdram", external=WILD).open(query(r, s, "r.x = s.a"))
+    narrow = SimDevice(memory="axi", memory_width=64, capacity=2**20)
+    with pytest.raises(UnsupportedError, match="of 64 bits; give memory_width=256"):
+        narrow.configuration(query(r, s, "r.y = s.b"))
     for name, use in (("uart:none", "axi"), ("xdma:none", "sdram")):
         with pytest.raises(UnsupportedError, match=f"memory of the device {name[:4]} must be bram"):
             device(name, memory=use)
@@ -143,18 +156,21 @@ def test_conditions_that_are_refused() -> None:
              device=SimDevice(memory="axi", fold="always"))
 
 
-@pytest.mark.parametrize("log", [at_length(11), at_length(17)])
-def test_long_windows_beside_the_cpu_engine(log: int) -> None:
+@pytest.mark.parametrize(("log", "cores"), [at_length(11, 1), at_length(17, 1), at_length(17, 4)])
+def test_long_windows_beside_the_cpu_engine(log: int, cores: int) -> None:
     window = 2**log
     rng = np.random.default_rng(log)
     r, s = (pa.table({name: rng.integers(0, 64 * window, window + window // 8, np.int32)}) for name in "xa")
     asked = query(r, s, "r.x - s.a between -63 and 63", rows=window)
-    assert_conforms(run(SimDevice(memory="axi", contexts=64), asked, r, s), run(device("cpu"), asked, r, s), "total")
+    assert_conforms(run(SimDevice(memory="axi", contexts=64 // cores, cores=cores), asked, r, s),
+                    run(device("cpu"), asked, r, s), "total")
 
 
 #: The circuit of `test_random_joins`, so that it is compiled once.
-CIRCUIT: dict[str, Any] = {"memory": "axi", "core": "bucket", "capacity": 64, "contexts": 4, "external": WILD}
-ON = "abs(r.x - s.a) <= 2"
+CIRCUIT: dict[str, Any] = {"memory": "axi", "core": "bucket", "capacity": 64, "contexts": 4, "external": WILD,
+                           "cores": 2}
+#: And that of the same test with SDRAM.
+ONE_CORE: dict[str, Any] = {"memory": "sdram", "core": "bucket", "capacity": 64, "contexts": 4}
 
 
 def timed(rows: int) -> tuple[pa.Table, pa.Table]:
@@ -170,33 +186,36 @@ def timed(rows: int) -> tuple[pa.Table, pa.Table]:
     at_length(PysimDevice, {"how": "asof_left"})])
 def test_kinds_of_joins(make: Any, options: dict[str, Any]) -> None:
     r, s = timed(60)
-    asked: dict[str, Any] = {"on": ON, "window": "ROWS 20 RANGE 25", "time": "ts", **options}
+    asked: dict[str, Any] = {"on": BAND, "window": "ROWS 20 RANGE 25", "time": "ts", **options}
     assert join(r, s, device=make(**CIRCUIT), **asked).equals(join(r, s, device="golden", **asked))
 
 
-@pytest.mark.parametrize("make", [SimDevice, at_length(PysimDevice)])
-def test_masks_and_snapshots(make: Any) -> None:
-    """A masked core misses what is stored meanwhile; a session goes on from a snapshot where it ended."""
+def test_masks_and_snapshots() -> None:
+    """A masked core misses what is stored meanwhile, and one of several cannot be masked; a session goes on from a
+    snapshot where it ended, on a circuit with more cores.
+    """
     r, s = timed(60)
 
     def asked(order: str) -> Query:
-        return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=ON, window="ROWS 20 RANGE 25",
+        return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=BAND, window="ROWS 20 RANGE 25",
                           time="ts", order=order)
 
     scenario: Any = SimpleNamespace(query=asked, r=r, s=s)
     steps = [(20, [0]), (50, []), (80, [0]), (100, [])]
-    assert_conforms(masked_run(make(**CIRCUIT), scenario, "total", steps),
+    assert_conforms(masked_run(SimDevice(**ONE_CORE), scenario, "total", steps),
                     masked_run(device("golden"), scenario, "total", steps), "total")
+    with pytest.raises(UnsupportedError, match="a circuit with 2 memories go to the core of their key; use cores=1"):
+        SimDevice(**CIRCUIT, masked=[0]).open(asked("total"))
     found: list[dict[str, Any]] = []
-    with splitjoin.open(asked("total"), device=make(**CIRCUIT)) as session:
+    with splitjoin.open(asked("total"), device=SimDevice(**ONE_CORE)) as session:
         session.push_r(r.slice(0, 40))
         session.push_s(s.slice(0, 40))
         found += session.poll().to_pylist()
         snapshot = session.snapshot()
-    with splitjoin.open(asked("total"), device=make(**CIRCUIT)) as session:
+    with splitjoin.open(asked("total"), device=SimDevice(**CIRCUIT)) as session:
         session.restore(snapshot)
         session.push_r(r.slice(40))
         session.push_s(s.slice(40))
         found += session.flush().to_pylist()
-    assert found == join(r, s, device="golden", on=ON, window="ROWS 20 RANGE 25", time="ts",
+    assert found == join(r, s, device="golden", on=BAND, window="ROWS 20 RANGE 25", time="ts",
                          order="total").table.to_pylist()

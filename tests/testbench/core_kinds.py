@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
+from splitjoin.circuit.memory import place_bits
 from splitjoin.circuit.wire import Configuration
 
 Intervals = Sequence[tuple[int, int]]
@@ -26,6 +27,10 @@ class CoreModel:
         """The index fields of a tuple of ``stream``, 0 or 1, with ``keys`` and ``bounds``."""
         return {}
 
+    def core(self, config: Configuration, side: str, keys: Sequence[int]) -> int:
+        """The core that a tuple of ``side`` with ``keys`` is routed to."""
+        raise NotImplementedError
+
 
 class IndexModel(CoreModel, ABC):
     """Model of a core kind with an index: a probe is compared with the tuples of the buckets that it reaches, or with
@@ -34,6 +39,10 @@ class IndexModel(CoreModel, ABC):
 
     #: Cells of keys that lie further apart than this are not looked up.
     reach: int
+
+    def core(self, config: Configuration, side: str, keys: Sequence[int]) -> int:
+        cells = [self.cell(keys[config.tests[j]["rs".index(side)]]) for j in config.index]
+        return self.bucket(config, side, cells) >> place_bits(config) & (config.cores - 1)
 
     @abstractmethod
     def cell(self, key: int) -> int:

@@ -158,7 +158,7 @@ class RegionModel:
         if self.window.rows != NO_LIMIT:
             while self._live and self._live[0][0] + self.window.rows <= row:
                 self._live.popleft()
-        if row % self.config.cores == self.index:
+        if self.config.routed or row % self.config.cores == self.index:
             if len(self._live) == self.config.capacity:
                 self.overflow = row
                 return
@@ -167,13 +167,15 @@ class RegionModel:
 
     def _probe(self, op: Operation) -> list[Item]:
         out = []
-        candidate = CORE_MODELS[self.config.core].candidates(self.config, self.side, op.bounds)
+        model = CORE_MODELS[self.config.core]
+        candidate = model.candidates(self.config, self.side, op.bounds)
         for n, (row, _, keys) in enumerate(self._live):
             if self.window.slice and n and n % self.window.slice == 0:
                 out.append(Item(ItemKind.SLICE, self._probes))
             if self._masked:
                 continue
-            if not candidate(keys):
+            if not candidate(keys) or (
+                    self.config.routed and model.core(self.config, self.side, keys) != self.index):
                 continue
             self.compared += 1
             tests = [low <= keys[r if self.side == "r" else s] <= high

@@ -45,6 +45,12 @@ class Buckets(ABC):
         """The number of the bucket of ``cells``, which has one cell per test of the index."""
 
     @abstractmethod
+    def looked_up(self, config: Configuration, bounds: Any, reach: Any) -> tuple[Value, list[tuple[Value, Value]]]:
+        """Of a probe with ``bounds`` and ``reach``, a record's: whether it reaches more buckets than are looked up; and
+        of those that may be looked up, whether it is, and its number.
+        """
+
+    @abstractmethod
     def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> BucketReach:
         """The buckets that the probe of ``task`` reaches. The probe is accepted in the cycle before ``step``."""
 
@@ -81,6 +87,11 @@ class HashBuckets(Buckets):
         return Cat(reduce(xor, (bit for bit, power in zip(whole, powers, strict=True) if power >> n & 1), Const(0, 1))
                    for n in range(bits))
 
+    def looked_up(self, config: Configuration, bounds: Any, reach: Any) -> tuple[Value, list[tuple[Value, Value]]]:
+        lows = [bounds[f"lo{test}"] for test in config.index]
+        return (Cat(bounds[f"hi{test}"] != low for test, low in zip(config.index, lows, strict=True)).any(),
+                [(Const(1, 1), self.address(config, lows))])
+
     def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> BucketReach:
         lookups_due = Signal(config.kind.lookups(config))
         edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
@@ -105,6 +116,13 @@ class CellBuckets(Buckets):
 
     def address(self, config: Configuration, cells: Sequence[Value]) -> Value:
         return Cat(*cells)
+
+    def looked_up(self, config: Configuration, bounds: Any, reach: Any) -> tuple[Value, list[tuple[Value, Value]]]:
+        cells = [(reach[f"first{n}"], reach[f"span{n}"]) for n in range(len(config.index))]
+        return Cat(span == Span.MANY for _, span in cells).any(), [
+            (Cat(Const(1), *(span == Span.TWO for d, (_, span) in enumerate(cells) if n >> d & 1)).all(),
+             self.address(config, [(first + (n >> d & 1))[:len(first)] for d, (first, _) in enumerate(cells)]))
+            for n in range(config.kind.lookups(config))]
 
     def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> BucketReach:
         lookups_due = Signal(config.kind.lookups(config))

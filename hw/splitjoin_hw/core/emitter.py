@@ -86,17 +86,17 @@ class Emitter(wiring.Component):
         ``scaled``: the read's number times the number of cores, if that is no power of two.
         """
         config, group = self.config, group_bits(self.config)
-        scaled = {} if self._concatenated else {"scaled": group + (config.cores - 1).bit_length()}
+        scaled = {} if self._concatenated else {"scaled": group + (config.turns - 1).bit_length()}
         return data.StructLayout({"end": 1, "flush": 1, "group": group, "lanes": config.lanes, **scaled})
 
     @property
     def _concatenated(self) -> bool:
         """True if a row id is a tuple's offset beside the core's number; else the offset must be multiplied."""
-        return not self.config.cores & (self.config.cores - 1)
+        return not self.config.turns & (self.config.turns - 1)
 
     def _read(self, item: data.View, group: Value) -> list[Any]:
         """Assignments of the read ``group`` to ``item``."""
-        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self.config.cores))]
+        scaled = [] if self._concatenated else [item.scaled.eq(times(group, self.config.turns))]
         return [item.group.eq(group), *scaled]
 
     def _walk(self, m: Module, items: Queue, taken: data.View, due: Signal, finish: Signal) -> None:
@@ -115,7 +115,7 @@ class Emitter(wiring.Component):
         """
         config, window = self.config, self.window
         lanes, lane_bits = config.lanes, config.lanes.bit_length() - 1
-        core_bits = (config.cores - 1).bit_length()
+        core_bits = (config.turns - 1).bit_length()
         stars, slices = Signal(name="stars"), Signal(name="slices")  # stars, and inner stars, are enabled
         offset_bits = group_bits(config) + lane_bits
 
@@ -193,7 +193,7 @@ class Emitter(wiring.Component):
             m.d.sync += [step.end.eq(current.end), step.flush.eq(current.flush),
                          *(step[name].eq(current[name]) for name in row_of),
                          step.offset.eq(Cat(oldest_number[:lane_bits], current.group)),
-                         step.rest.eq(times(oldest_number[:lane_bits], config.cores) + self.index)]
+                         step.rest.eq(times(oldest_number[:lane_bits], config.turns) + self.index)]
         with m.If(check):
             m.d.sync += [slice_.eq(slice_next), star.eq(star_next)]
         quick, stays = ~current.end & ~slices, ~out.i.ready
@@ -225,7 +225,7 @@ class Emitter(wiring.Component):
             out.i.valid.eq(out_valid),
             out.i.payload.kind.eq(Mux(~own_item, Mux(slice_, ItemKind.SLICE, ItemKind.STAR), Mux(
                 ~step.end, ItemKind.PAIR, Mux(step.flush, ItemKind.END, ItemKind.STAR)))),
-            out.i.payload.probe.eq(probe),
+            out.i.payload.probe.eq(batch.probe if config.routed else probe),
             out.i.payload.stored.eq(row),
             self.matched.eq(leave & ~step.end),
             self.stall_output.eq(self.o.valid & ~self.o.ready),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Mux, Value
 from amaranth.lib import data, wiring
 
 from splitjoin.circuit.wire import Configuration
+from splitjoin.lang.schema import other_side
 
-from ..layouts import struct
+from ..layouts import STREAM_R, STREAM_S, struct, taken
 from ..memory.chaser import Chaser
-from ..memory.port import RoundRobin
+from ..memory.port import RoundRobin, core_of
 from ..memory.store_unit import StoreUnit
 from .bitmap import BitmapEmitter
 from .buckets import Buckets, CellBuckets, HashBuckets
@@ -126,16 +127,39 @@ class MemoryComponents(IndexComponents):
         wiring.connect(m, reads.o, wiring.flipped(port.read))
         wiring.connect(m, writer.write, wiring.flipped(port.write))
         of_store = port.answer.number[-1]
+        if config.routed:
+            self.route(m, config, side, storage.i.payload, storage, processing)
         m.d.comb += [
             Cat(writer.cells).eq(Cat(self.buckets.stored_cells(config, side, record))),
             *(writer.keys[name].eq(record[name]) for name, _ in config.keys(side).fields),
-            writer.store.eq(storage.stored), storage.hold.eq(writer.hold | processing.settles),
+            writer.count.eq(storage.stored), writer.store.eq(storage.stored & (storage.kept if config.routed else 1)),
+            storage.hold.eq(writer.hold | processing.settles),
             writer.look.eq(processing.look), processing.blocked.eq(writer.blocked), processing.able.eq(writer.able),
-            processing.storing.eq(writer.storing),
+            processing.storing.eq(writer.storing), processing.youngest.eq(writer.youngest),
             writer.answer_valid.eq(port.answer_valid & of_store), writer.answer.eq(port.answer),
             processing.answer_valid.eq(port.answer_valid & ~of_store), processing.answer.eq(port.answer),
             writer.written_valid.eq(port.written_valid), writer.written.eq(port.written),
         ]
+
+
+    def route(self, m: Module, config: Configuration, side: str, operation: Any, storage: Storage,
+              processing: Any) -> None:
+        """Lets ``storage`` know whether the tuple of ``operation`` is stored in this core, or as a probe looks up
+        buckets of it.
+        """
+        other = other_side(side)
+        own = data.View(struct(config.body(side)), operation.body[:config.body(side).width])
+        bounds, reach = (data.View(struct(part), taken(config.body(other), part, operation.body))
+                         for part in (config.bounds(other), config.reach(other)))
+        whole, lookups = self.buckets.looked_up(config, bounds, reach)
+
+        def mine(bucket: Value) -> Value:
+            return core_of(config, bucket) == storage.index
+
+        m.d.comb += [processing.index.eq(storage.index), storage.here.eq(Mux(
+            operation.stream == (STREAM_R if side == "r" else STREAM_S),
+            mine(self.buckets.address(config, self.buckets.stored_cells(config, side, own))),
+            whole | Cat(due & mine(bucket) for due, bucket in lookups).any()))]
 
 
 def components(config: Configuration) -> CoreComponents:

@@ -19,7 +19,8 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
     tuples, 0 with ``flush``. ``row``: the oldest live tuple's row id less the core's index. ``masked``: the core is
     masked, so the probe finds none of them. ``bounds``, and ``reach`` for core kinds whose probes have index fields:
     those of the probe; ``values``, where states leave whole: those that an S probe brings. With ``flush`` there is no
-    probe: the input ends here.
+    probe: the input ends here. Where tuples are routed, ``probe``: the probe's row id; ``here``: it looks
+    up buckets of this core.
     """
     reach, brought = config.reach(other_side(side)), config.brought(other_side(side))
     return data.StructLayout({
@@ -29,6 +30,7 @@ def task_layout(config: Configuration, side: str) -> data.StructLayout:
         "row": unsigned(ROW_BITS),
         "masked": unsigned(1),
         "flush": unsigned(1),
+        **({"probe": unsigned(ROW_BITS), "here": unsigned(1)} if config.routed else {}),
         "bounds": struct(config.bounds(other_side(side))),
         **({"reach": struct(reach)} if reach.fields else {}),
         **({"values": struct(brought)} if brought.fields else {}),
@@ -40,7 +42,7 @@ def batch_layout(config: Configuration) -> data.StructLayout:
 
     ``row``: row id, less the core's index, of the first tuple that is read; ``lane``: its lane. ``probes``: the number
     of probes less one; ``flush``: the last of them is no probe but the end of the input. ``count``: in order ``inner``,
-    where a batch is one probe, the number of tuples in its window.
+    where a batch is one probe, the number of tuples in its window. ``probe``, where tuples are routed: its row id.
     """
     return data.StructLayout({
         "row": unsigned(ROW_BITS),
@@ -48,6 +50,7 @@ def batch_layout(config: Configuration) -> data.StructLayout:
         "probes": range(max(2, config.probes)),
         "flush": unsigned(1),
         "count": unsigned(config.capacity.bit_length()),
+        **({"probe": unsigned(ROW_BITS)} if config.routed else {}),
     })
 
 

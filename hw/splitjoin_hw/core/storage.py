@@ -22,8 +22,10 @@ class Storage(wiring.Component):
 
     A tuple of the region's own stream is counted, and stored when it is this core's turn: row id mod cores = index. A
     tuple of the other stream becomes a task for the processing side, with a snapshot of the live positions; storing
-    goes on meanwhile. Tuples expire on any arrival: by time, one per four cycles, before the operation takes
-    effect; by count, together with the store that pushes them out.
+    goes on meanwhile. Where tuples are routed, each has a place in the ring of every core, and is written in one;
+    a probe that looks up no bucket of this core becomes a task only if it has a star. Tuples expire on any arrival: by
+    time, one per four cycles, before the operation takes effect; by count, together with the store that pushes them
+    out.
 
     An operation takes two cycles: in the first it is decoded into registers, in the second these are combined and it
     takes effect; counters follow in a third. No combinational path spans two of these stages.
@@ -38,6 +40,8 @@ class Storage(wiring.Component):
         flight.
         `RingSignature`: the ring as the processing side reads it.
         ``values``, where tuples are stored with values to be folded: those of the tuples in ``keys``.
+        ``here``, ``kept``, where tuples are routed: the tuple at ``i`` has its bucket in this core, or as a probe looks
+        up one of its buckets; the tuple that is stored has.
         ``written``: the position up to which, exclusive, tuples are written. ``stored``: the tuple at ``i`` is written
         there now. ``hold``: no tuple may be stored in the next cycle.
         ``head``: the position of the oldest live tuple. ``flushed``, ``drains``: a FLUSH takes effect; and is one that
@@ -55,6 +59,7 @@ class Storage(wiring.Component):
             "i": In(stream.Signature(input_layout(config))),
             "task": Out(stream.Signature(task_layout(config, side))),
             "index": In(range(max(2, config.cores))),
+            **({"here": In(1), "kept": Out(1)} if config.routed else {}),
             "window": In(window_layout(config)),
             **RingSignature(config, side).flip().members,
             **value_ports(config, side),
@@ -87,7 +92,8 @@ class Storage(wiring.Component):
         head = self.head  # position of the oldest tuple
         tail = self.written  # position of the next tuple
         head_row = Signal(ROW_BITS)  # row id of the oldest tuple, less index
-        turn = Signal(range(max(2, config.cores)))  # own tuples so far, mod cores
+        turns, place = config.turns, Const(0) if config.routed else self.index
+        turn = Signal(range(max(2, turns)))  # own tuples so far, mod turns
         probes = Signal(ROW_BITS)  # tuples of the other stream so far
 
         # First cycle: the operation is decoded.
@@ -106,8 +112,12 @@ class Storage(wiring.Component):
         is_mask, addressed = Signal(name="is_mask"), Signal(name="addressed")
         free_next = Signal()  # a slot is not live, or will not be with the next store
         window_full_next = Signal()  # the window has no row left for the next own tuple
-        is_tuple, mine = op.op == Op.TUPLE, turn == self.index
+        is_tuple, mine = op.op == Op.TUPLE, turn == place
         expires = self.window.timed & (op.op != Op.FLUSH) & (op.op != Op.MASK)
+        tasks: Value = Const(1)  # a probe becomes a task
+        if config.routed:
+            tasks = self.here | (self.window.precision != 0)
+            m.d.sync += self.kept.eq(self.here)
         m.d.sync += [
             decoded.eq(self.i.valid & ~commit),
             stored_elsewhere.eq(is_tuple & (op.stream == own) & ~mine),
@@ -117,8 +127,9 @@ class Storage(wiring.Component):
             probe.eq(is_tuple & (op.stream != own)),
             flush.eq(op.op == Op.FLUSH),
             self.drains.eq(op.stream),
-            makes_task.eq((is_tuple & (op.stream != own)) | (op.op == Op.FLUSH)),
-            immediate.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & (op.stream == own) & ~mine)),
+            makes_task.eq((is_tuple & (op.stream != own) & tasks) | (op.op == Op.FLUSH)),
+            immediate.eq((op.op == Op.TICK) | (op.op == Op.MASK) | (is_tuple & Mux(
+                op.stream == own, ~mine, ~tasks))),
             expiry_applies.eq(expires),
             is_mask.eq(op.op == Op.MASK),
             addressed.eq(op.body[:len(self.index)] == self.index),
@@ -174,12 +185,12 @@ class Storage(wiring.Component):
         with m.If(advance):
             m.d.sync += head.eq(head + 1)
         with m.If(advanced):
-            m.d.sync += head_row.eq(head_row + config.cores)
+            m.d.sync += head_row.eq(head_row + turns)
         with m.If(counted):
-            m.d.sync += turn.eq(Mux(turn == config.cores - 1, 0, turn + 1))
+            m.d.sync += turn.eq(Mux(turn == turns - 1, 0, turn + 1))
         with m.If(expiry_done & stored_here & ~fits):
             m.d.sync += self.overflow.eq(1)
-        m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
+        m.d.sync += self.overflow_row.eq(head_row + turns * depth + place)
         m.d.comb += self.overflow_after.eq(probes)
 
         other = other_side(self._side)
@@ -195,6 +206,8 @@ class Storage(wiring.Component):
             task.flush.eq(flush),
             Cat(task.bounds).eq(taken(config.body(other), config.bounds(other), op.body)),
         ]
+        if config.routed:
+            m.d.comb += [task.probe.eq(probes - flush), task.here.eq(self.here | flush)]
         for name, part in (("reach", config.reach(other)), ("values", config.brought(other))):
             if part.fields:
                 m.d.comb += Cat(task[name]).eq(taken(config.body(other), part, op.body))
@@ -255,18 +268,19 @@ class Storage(wiring.Component):
         # The counter is never below −1, which means that the window is full; a 0 a cycle ago tells it ahead.
         window_full, window_full_next = Signal(name="window_full"), Signal(name="window_is_full")
         zero = Signal(2)  # the counter was 0, even and odd bits
-        change = Mux(advanced, Mux(counted, config.cores - 1, config.cores), Mux(counted, -1, 0))
+        turns, place = config.turns, Const(0) if config.routed else self.index
+        change = Mux(advanced, Mux(counted, turns - 1, turns), Mux(counted, -1, 0))
         m.d.sync += [
             started.eq(started | counted),
             long.eq(self.window.rows[bits:].any()),
             rows.eq(self.window.rows[:bits]),
-            whole.eq((rows | long.replicate(bits)) + self.index - 1),
+            whole.eq((rows | long.replicate(bits)) + place - 1),
             left.eq(base + change), *(zero[n].eq(~base[n::2].any()) for n in range(2)),
             window_full.eq(window_full_next),
         ]
         m.d.comb += [
             base.eq(Mux(started, left, whole)),
-            window_full_next.eq(Mux(advanced, window_full & counted if config.cores == 1 else 0,
+            window_full_next.eq(Mux(advanced, window_full & counted if turns == 1 else 0,
                                     Mux(counted, zero.all(), window_full))),
         ]
         return window_full_next

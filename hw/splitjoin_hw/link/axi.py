@@ -67,9 +67,9 @@ def source_ports(config: Configuration) -> list[str]:
     return ["s_axis"] if config.sources == 1 else [f"s_axis_{n}" for n in range(config.sources)]
 
 
-#: Signals of an AXI4 address channel that never change: single beats of 16 bytes at rising addresses, to normal memory
-#: that is not cached and may buffer.
-_CONSTANT = {"len": (8, 0), "size": (3, 4), "burst": (2, 1), "lock": (1, 0), "cache": (4, 0b0011), "prot": (3, 0),
+#: Signals of an AXI4 address channel that never change, with the ``size`` of a line: single beats at rising addresses,
+#: to normal memory that is not cached and may buffer.
+_CONSTANT = {"len": (8, 0), "size": (3, 0), "burst": (2, 1), "lock": (1, 0), "cache": (4, 0b0011), "prot": (3, 0),
              "qos": (4, 0)}
 
 
@@ -180,6 +180,7 @@ class AxiJoin(wiring.Component):
     def _connect_memory(self, m: Module, join, isolation: Isolation, running: Signal) -> None:
         """Connects the join's port to memory with ``m_axi``."""
         wiring.connect(m, join.m, isolation.i)
+        size = (line_bits(self.config) // 8).bit_length() - 1
         m.d.comb += isolation.open.eq(running & self._axil.based)
         for channel in ("aw", "ar"):
             asks = getattr(isolation.o, channel)
@@ -187,8 +188,8 @@ class AxiJoin(wiring.Component):
                 "id", "addr", "valid", "ready", *_CONSTANT)}
             m.d.comb += [of["id"].eq(asks.p.id), of["valid"].eq(asks.valid & self.aresetn), asks.ready.eq(of["ready"]),
                          # The base is a multiple of the memory's size, so no carry leads from a line's number.
-                         of["addr"].eq(self._axil.base | Cat(Const(0, _CONSTANT["size"][1]), asks.p.line)),
-                         *(of[name].eq(value) for name, (_, value) in _CONSTANT.items())]
+                         of["addr"].eq(self._axil.base | Cat(Const(0, size), asks.p.line)),
+                         *(of[name].eq(value) for name, (_, value) in _CONSTANT.items()), of["size"].eq(size)]
         w, b, r = isolation.o.w, isolation.o.b, isolation.o.r
         m.d.comb += [
             self.m_axi_wdata.eq(w.p.data), self.m_axi_wstrb.eq(w.p.strb), self.m_axi_wlast.eq(1),

@@ -11,7 +11,15 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import distance_bits, position_bits, ring_rows
-from splitjoin.circuit.memory import HIT_LIST, address_bits, first_head, first_record, heads_a_line, step_latency
+from splitjoin.circuit.memory import (
+    HIT_LIST,
+    address_bits,
+    first_head,
+    first_record,
+    head_lines,
+    place_bits,
+    step_latency,
+)
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
@@ -22,8 +30,11 @@ from ..hls.delays import Delays
 from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..network.queue import Queue
-from .port import MemorySignature
+from .port import MemorySignature, core_of, head_line
 from .repetition import Repetition
+
+#: Bits of the number of probes in a row that look up nothing in a core.
+_PASSED = 8
 
 
 class Cause(IntEnum):
@@ -52,10 +63,13 @@ class Chaser(wiring.Component):
     A probe may find tuples that came after it, where a store has overtaken its look-up: they are passed over. The slots
     that a context may read are claimed by the oldest context's window, as later windows begin later.
 
+    A probe that looks up no bucket of this core takes no context. It is counted, and its star leaves in its turn.
+
     Ports: `ProcessingSignature`, where ``single`` has no effect. ``read``, ``answer_valid``, ``answer``: as of
     `MemorySignature`, with numbers below K. ``look``, ``blocked``: a line of heads, and that it must not be read now.
     ``able``: heads are cleared after a reset. ``storing``: tuples are under way to memory. ``settles``: a probe that
-    reads the sub-window tuple by tuple waits for these, and none may be stored meanwhile.
+    reads the sub-window tuple by tuple waits for these, and none may be stored meanwhile. ``youngest``: the distance
+    from the next tuple to the youngest one of this core. ``index``, where tuples are routed: the core's number.
     ``reads``, ``spills``, ``stall_results``: for `RegionCounters`.
     """
 
@@ -66,16 +80,18 @@ class Chaser(wiring.Component):
     def __init__(self, config: Configuration, side: str, buckets: Buckets):
         self._config, self._side, self._buckets = config, side, buckets
         self._number = (config.contexts - 1).bit_length()
-        self._slot_bits = heads_a_line(config).bit_length() - 1  # low bits of a bucket's number: its place in the line
+        self._slot_bits = place_bits(config)
         port = MemorySignature(config).members
         super().__init__({
             **ProcessingSignature(config, side).members,
             **{name: port[name] for name in ("read", "answer_valid", "answer")},
-            "look": Out(range(config.buckets >> self._slot_bits)),
+            "look": Out(max(1, (head_lines(config) - 1).bit_length())),
             "blocked": In(1),
             "able": In(1),
             "settles": Out(1),
             "storing": In(1),
+            "youngest": In(distance_bits(config)),
+            **({"index": In(range(config.cores))} if config.routed else {}),
             "reads": Out(1),
             "spills": Out(1),
             "stall_results": Out(1),
@@ -88,6 +104,7 @@ class Chaser(wiring.Component):
         #: Of a probe, from its begin: its window and bounds, and the buckets that it reaches.
         self._fixed = data.StructLayout({
             "row": ROW_BITS, "start": position, "count": config.capacity.bit_length(), "flush": 1, "whole": 1,
+            **({"probe": ROW_BITS, "last": position, "passed": _PASSED} if config.routed else {}),
             "due": lookups, "here": data.StructLayout({f"part{n}": w for n, w in enumerate(widths)}),
             "above": data.StructLayout({f"part{n}": w for n, w in enumerate(widths)}),
             "bounds": struct(config.bounds(other_side(side)))})
@@ -120,22 +137,34 @@ class Chaser(wiring.Component):
         config, task, write = self._config, self.task.payload, c.fixed.write_port()
         held = Signal(self._fixed)
         accept, step, due, none = (Signal(name=name) for name in ("accept", "step", "start_due", "finds_none"))
-        m.d.comb += [self.task.ready.eq(~self.waiting & (c.level != config.contexts)),
-                     accept.eq(self.task.valid & self.task.ready)]
+        here = task.here if config.routed else Const(1)
+        m.d.comb += [self.task.ready.eq(~self.waiting & Mux(here, c.level != config.contexts, ~c.passed.all())),
+                     accept.eq(self.task.valid & self.task.ready & here)]
+        if config.routed:
+            m.d.sync += c.passed.eq(Mux(c.allocated, 0, c.passed) + (self.task.valid & self.task.ready & ~here)
+                                    - (c.passes & (c.level == 0)))
         m.d.sync += [step.eq(accept), c.allocated.eq(step)]
         with m.If(accept):
             m.d.sync += [self.waiting.eq(1), self.first.eq(task.start), held.row.eq(task.row),
                          held.count.eq(task.count), held.start.eq(task.start), held.flush.eq(task.flush),
                          held.bounds.eq(task.bounds), none.eq(task.masked | (task.count == 0))]
+            if config.routed:
+                m.d.sync += [held.probe.eq(task.probe), held.last.eq(Mux(
+                    self.youngest == 0, -1, task.count - self.youngest))]
         reach = self._buckets.reach(m, config, task, accept, step)
         no_lookup = Signal()
         with m.If(step):
             m.d.sync += [no_lookup.eq(none | reach.none | reach.too_many),
                          held.whole.eq(~none & ~reach.none & reach.too_many)]
         given = Signal(self._fixed, name="given")
-        m.d.comb += [given.eq(held), given.due.eq(reach.lookups_due & ~no_lookup.replicate(self._lookups)),
+        mine: Value = Const(-1, self._lookups)  # look-ups of buckets of this core
+        if config.routed:
+            mine = Cat(core_of(config, Cat(part[n >> d & 1] for d, part in enumerate(reach.parts))) == self.index
+                       for n in range(self._lookups))
+        m.d.comb += [given.eq(held), given.due.eq(reach.lookups_due & mine & ~no_lookup.replicate(self._lookups)),
                      *(given.here[f"part{n}"].eq(here) for n, (here, _) in enumerate(reach.parts)),
                      *(given.above[f"part{n}"].eq(above) for n, (_, above) in enumerate(reach.parts)),
+                     *([given.passed.eq(c.passed)] if config.routed else []),
                      write.addr.eq(c.tail), write.data.eq(given), write.en.eq(c.allocated)]
         with m.If(c.allocated):
             m.d.sync += [due.eq(1), c.begins.eq(c.tail)]
@@ -164,7 +193,8 @@ class Chaser(wiring.Component):
         # First stage: the answer is compared, and advances its chain.
         m.submodules.matcher = matcher = Matcher(config, self._side, each=True)
         keys = config.keys(self._side)
-        link = word[keys.width:][:distance_bits(config)]
+        link, before_it = (word[keys.width + n * distance_bits(config):][:distance_bits(config)] for n in (0, 1))
+        step_back = Mux(f.whole, before_it if config.routed else 1, link)
         m.d.comb += [Cat(matcher.keys[0]).eq(word[:keys.width]), matcher.bounds.eq(f.bounds)]
         heads, records = Signal(name="heads"), Signal(name="records")
         m.d.comb += [heads.eq((cause == Cause.ANSWER) & s.head), records.eq((cause == Cause.ANSWER) & ~s.head)]
@@ -179,14 +209,15 @@ class Chaser(wiring.Component):
             m.d.comb += [head.eq(word.word_select((slot + pair)[:self._slot_bits], ROW_BITS)), offset.eq(head + ~f.row),
                          cursors[n].eq(s.cursors[n])]
             with m.If(cause == Cause.START):
-                m.d.comb += [cursors[n].valid.eq(f.whole if n == 0 else 0), cursors[n].offset.eq(f.count - 1)]
+                m.d.comb += [cursors[n].valid.eq(f.whole & (~f.last[-1] if config.routed else 1) if n == 0 else 0),
+                             cursors[n].offset.eq(f.last if config.routed else f.count - 1)]
             with m.Elif(heads & ((number == n) | pair)):
                 m.d.comb += [cursors[n].valid.eq((head != 0) & ~offset[position - 1:].any()),
                              cursors[n].offset.eq(offset)]
             with m.Elif(records & (number == n)):
                 older = Signal(position, name=f"older{n}")
-                m.d.comb += [older.eq(before.offset - Mux(f.whole, 1, link)), cursors[n].offset.eq(older),
-                             cursors[n].valid.eq(~older[-1] & (f.whole | (link != 0)))]
+                m.d.comb += [older.eq(before.offset - step_back), cursors[n].offset.eq(older),
+                             cursors[n].valid.eq(~older[-1] & (step_back != 0))]
         m.d.comb += self.spills.eq(valid & (cause == Cause.START) & f.whole)
 
         # Second stage: the youngest tuple of all chains, and the first look-up that is due.
@@ -263,14 +294,26 @@ class Chaser(wiring.Component):
         opened, live, drained, give, ends = (Signal(name=name) for name in (
             "opened", "live", "drained", "give", "ends"))
         again = c.repetition
+        ahead: Value = Const(0)  # probes that look up nothing here come before the oldest context's
+        if self._config.routed:
+            gone, probe = Signal(_PASSED, name="gone"), Signal(ROW_BITS, name="next_probe")
+            ahead = gone != shown.passed
+            m.d.comb += [
+                c.passes.eq(~opened & self.room & batches.i.ready & Mux(
+                    c.level != 0, ahead, (c.passed != 0) & ~c.allocated)),
+                batches.i.p.probe.eq(Mux(c.passes, probe, shown.probe))]
+            with m.If(batches.i.valid & batches.i.ready):
+                m.d.sync += probe.eq(batches.i.p.probe + 1)
+            m.d.sync += gone.eq(Mux(c.leave, 0, gone + (c.passes & (c.level != 0))))
         of = {name: flags.bit_select(c.oldest, 1) for name, flags in (
             ("begun", c.begun), ("finished", c.finished), ("parked", c.parked))}
         m.d.comb += [
             fixed_read.addr.eq(c.oldest), count_read.addr.eq(c.oldest),
             hit_read.addr.eq(Cat(c.taken[:-1], c.oldest)),
             self.scanning.eq(c.level != 0), self.position.eq(shown.start), live.eq((c.level != 0) & of["begun"]),
-            batches.i.valid.eq(live & ~opened), batches.i.p.row.eq(shown.row), batches.i.p.flush.eq(shown.flush),
-            batches.i.p.count.eq(shown.count), drained.eq(c.taken == count_read.data),
+            batches.i.valid.eq((live & ~opened & ~ahead) | c.passes), batches.i.p.row.eq(shown.row),
+            batches.i.p.flush.eq(shown.flush & ~c.passes), batches.i.p.count.eq(Mux(c.passes, 0, shown.count)),
+            drained.eq(c.taken == count_read.data),
             give.eq(opened & ~drained & self.room & ~again.holds),
             ends.eq(opened & drained & of["finished"] & ~again.due), c.leave.eq(ends & self.room & again.last),
             c.resume.eq(opened & drained & of["parked"] & ~again.due & ~self.answer_valid & ~c.begin),
@@ -280,7 +323,7 @@ class Chaser(wiring.Component):
         if again.made:
             m.d.sync += [self.found.more.eq(again.part), self.found.drop.eq(again.drop)]
 
-        with m.If(batches.i.valid & batches.i.ready):
+        with m.If(batches.i.valid & batches.i.ready & ~c.passes):
             m.d.sync += opened.eq(1)
         with m.If(give):
             m.d.sync += c.taken.eq(c.taken + 1)
@@ -289,8 +332,8 @@ class Chaser(wiring.Component):
                          c.begun.bit_select(c.oldest, 1).eq(0), c.finished.bit_select(c.oldest, 1).eq(0)]
         with m.If(c.repeat):
             m.d.sync += [c.taken.eq(0), c.finished.bit_select(c.oldest, 1).eq(0)]
-        m.d.sync += [self.found_valid.eq(give | c.leave | again.part | again.drop), self.found.hits.eq(give),
-                     self.found.last.eq(c.leave | again.part),
+        m.d.sync += [self.found_valid.eq(give | c.leave | again.part | again.drop | c.passes), self.found.hits.eq(give),
+                     self.found.last.eq(c.leave | again.part | c.passes),
                      self.found.group.eq(hit_read.data)]
 
     def _ask(self, m: Module, following: Queue) -> None:
@@ -298,12 +341,12 @@ class Chaser(wiring.Component):
         config, side, item = self._config, self._side, following.o.payload
         room, send = Signal(name="read_room"), Signal(name="send")
         m.d.comb += [
-            room.eq(~self.read.valid | self.read.ready), self.look.eq(item.at[self._slot_bits:]),
+            room.eq(~self.read.valid | self.read.ready), self.look.eq(head_line(config, item.at)),
             send.eq(following.o.valid & room & ~(item.head & self.blocked)), following.o.ready.eq(send),
             self.reads.eq(send & ~item.head),
         ]
         with m.If(room):
-            line = Mux(item.head, first_head(config, side) | item.at[self._slot_bits:config.buckets.bit_length() - 1],
+            line = Mux(item.head, first_head(config, side) | head_line(config, item.at),
                        first_record(config, side) | item.at[:ring_rows(config).bit_length() - 1])
             m.d.sync += [self.read.valid.eq(send), self.read.p.line.eq(line[:address_bits(config)]),
                          self.read.p.number.eq(item.context)]
@@ -347,6 +390,7 @@ class _Contexts:
         begun, finished, parked: Contexts whose first step is done; that have read all; that wait for room in their
             list.
         taken: Hits of the oldest context that have left.
+        passed: Probes behind the youngest context's that look up nothing; ``passes``: one such leaves in this cycle.
     """
 
     def __init__(self, m: Module, config: Configuration, fixed: Any, state: Any):
@@ -362,4 +406,5 @@ class _Contexts:
             "begin", "resume", "repeat", "allocated", "leave"))
         self.begun, self.finished, self.parked = (Signal(k, name=name) for name in ("begun", "finished", "parked"))
         self.taken = Signal(range(2 * HIT_LIST))
+        self.passed, self.passes = Signal(_PASSED, name="passed"), Signal(name="passes")
         self.repetition = Repetition(config)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.memory import address_bits, id_bits, line_bits
+from splitjoin.circuit.memory import address_bits, core_bits, id_bits, line_bits, place_bits
 from splitjoin.circuit.wire import Configuration
+
+
+def core_of(config: Configuration, bucket: Value) -> Value:
+    """The core that has ``bucket``."""
+    return bucket[place_bits(config):][:core_bits(config)]
+
+
+def head_line(config: Configuration, bucket: Value) -> Value:
+    """The line of ``bucket``'s head, among those of its core and stream."""
+    return bucket[place_bits(config) + core_bits(config):config.buckets.bit_length() - 1]
 
 
 class MemorySignature(wiring.Signature):

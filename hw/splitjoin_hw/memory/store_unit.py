@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import distance_bits, ring_rows
-from splitjoin.circuit.memory import address_bits, first_head, first_record, head_lines, heads_a_line, line_bits
+from splitjoin.circuit.memory import address_bits, first_head, first_record, head_lines, heads_a_line, place_bits
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..core.buckets import Buckets, cells_layout
 from ..layouts import struct
 from ..network.queue import Queue
-from .port import MemorySignature
+from .port import MemorySignature, head_line
 
 
 class StoreUnit(wiring.Component):
@@ -24,7 +24,9 @@ class StoreUnit(wiring.Component):
     A line of heads is not read while a store of an earlier tuple in it is under way (``blocked``): memory may overtake
     a write with a read. Stores of one line follow each other. After a reset all heads are cleared.
 
-    Ports: ``store``, ``cells``, ``keys``: a tuple is stored. ``hold``: none may be stored in the next cycle.
+    Ports: ``store``, ``cells``, ``keys``: a tuple is stored. ``count``: a tuple of the stream comes, in this cycle too,
+    which is stored or not. ``youngest``: the distance from the next tuple to the youngest that was stored; 0 for none
+    in the ring. ``hold``: none may be stored in the next cycle.
     ``look``, ``blocked``: a line of heads, and that it must not be read now. ``able``: the heads are cleared.
     ``storing``: a store is under way. The rest is as of `splitjoin_hw.memory.port.MemorySignature`.
     """
@@ -33,10 +35,12 @@ class StoreUnit(wiring.Component):
         self._config, self._side, self._buckets = config, side, buckets
         super().__init__({
             "store": In(1),
+            "count": In(1),
+            "youngest": Out(distance_bits(config)),
             "cells": In(cells_layout(config, side)),
             "keys": In(struct(config.keys(side))),
             "hold": Out(1),
-            "look": In(range(head_lines(config))),
+            "look": In(max(1, (head_lines(config) - 1).bit_length())),
             "blocked": Out(1),
             "able": Out(1),
             "storing": Out(1),
@@ -49,8 +53,9 @@ class StoreUnit(wiring.Component):
         bits, bucket_bits, link_bits = (k - 1).bit_length(), config.buckets.bit_length() - 1, distance_bits(config)
         rows = ring_rows(config).bit_length() - 1
         heads_each = heads_a_line(config)
-        slot_bits = heads_each.bit_length() - 1  # the low bits of a bucket's number: its place in the line
-        stored = data.StructLayout({"keys": struct(config.keys(side)), "row": ROW_BITS, "bucket": bucket_bits})
+        slot_bits = place_bits(config)
+        more = {"before": link_bits} if config.routed else {}  # the distance to the next older tuple of this core
+        stored = data.StructLayout({"keys": struct(config.keys(side)), "row": ROW_BITS, "bucket": bucket_bits, **more})
         linked = data.StructLayout({"entry": bits, "link": link_bits})
         m.submodules.entries = entries = memory.Memory(shape=Shape.cast(stored).width, depth=k, init=[])
         m.submodules.records = records = Queue(linked, max(2, k))
@@ -63,14 +68,24 @@ class StoreUnit(wiring.Component):
         step, tail, asks = Signal(2), Signal(bits), Signal(bits)
         cells, given = Signal(cells_layout(config, side)), Signal(stored)
         under_way, asked, first_done = Signal(k), Signal(k), Signal(k)
-        lines = Array(Signal(bucket_bits - slot_bits, name=f"line{n}") for n in range(k))
+        lines = Array(Signal(len(self.look), name=f"line{n}") for n in range(k))
         m.d.sync += [step.eq(Cat(self.store, step)), given.bucket.eq(
             self._buckets.address(config, [cells[name] for name, _ in cells.shape()]))]
         with m.If(self.store):
-            m.d.sync += [cells.eq(self.cells), given.keys.eq(self.keys), given.row.eq(row), row.eq(row + 1)]
+            m.d.sync += [cells.eq(self.cells), given.keys.eq(self.keys), given.row.eq(row)]
+        with m.If(self.count):
+            m.d.sync += row.eq(row + 1)
+        reach = config.capacity + geometry.stores(config)
+        if config.routed:
+            with m.If(self.store):
+                m.d.sync += [given.before.eq(self.youngest), self.youngest.eq(1)]
+            with m.Elif(self.count & (self.youngest != 0)):
+                m.d.sync += self.youngest.eq(Mux(self.youngest == reach, 0, self.youngest + 1))
+        else:
+            m.d.comb += self.youngest.eq(1)
         m.d.comb += [entry_write.addr.eq(tail), entry_write.data.eq(given), entry_write.en.eq(step[1])]
         with m.If(step[1]):
-            m.d.sync += [lines[tail].eq(given.bucket[slot_bits:]), under_way.bit_select(tail, 1).eq(1),
+            m.d.sync += [lines[tail].eq(head_line(config, given.bucket)), under_way.bit_select(tail, 1).eq(1),
                          tail.eq(tail + 1)]
         clearing, cleared = Signal(init=1), Signal()
         m.d.sync += self.able.eq(~clearing)
@@ -98,7 +113,6 @@ class StoreUnit(wiring.Component):
         m.d.comb += [answer_read.addr.eq(self.answer.number[:bits]), distance.eq(own + 1 - head)]
         m.d.sync += [answered.eq(self.answer_valid), entry.eq(self.answer.number[:bits]), own.eq(of.row),
                      head.eq(self.answer.data.word_select(of.bucket[:slot_bits], ROW_BITS))]
-        reach = config.capacity + geometry.stores(config)
         m.d.comb += [records.i.valid.eq(answered), records.i.p.entry.eq(entry), records.i.p.link.eq(
             Mux((head != 0) & (distance <= reach), distance, 0))]
 
@@ -120,12 +134,12 @@ class StoreUnit(wiring.Component):
                 with m.If(~swept):
                     m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == head_lines(config) - 1)]
             with m.Elif(is_head):
-                m.d.sync += [write.line.eq(first_head(config, side) | shown.bucket[slot_bits:]),
+                m.d.sync += [write.line.eq(first_head(config, side) | head_line(config, shown.bucket)),
                              write.data.eq((shown.row + 1)[:ROW_BITS].replicate(heads_each)),
                              write.mask.eq(Const(2**(ROW_BITS // 8) - 1) << Cat(Const(0, 2), shown.bucket[:slot_bits]))]
             with m.Else():
                 m.d.sync += [write.line.eq((first_record(config, side) | shown.row[:rows])[:address_bits(config)]),
-                             write.data.eq(Cat(Cat(shown["keys"]), records.o.p.link)[:line_bits(config)]),
+                             write.data.eq(Cat(Cat(shown["keys"]), records.o.p.link, *(shown[name] for name in more))),
                              write.mask.eq(-1)]
         m.d.comb += cleared.eq(self.written_valid & clearing)
         m.d.sync += waits.eq(waits + (can & clearing & ~swept) - cleared)

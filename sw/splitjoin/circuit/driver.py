@@ -324,6 +324,10 @@ class CircuitSession(Session):
         if masked and self._config.structure.moves:
             raise UnsupportedError(f"a core of {self._config.structure.title} has no tuples of its own, so none can be "
                                    f"masked; use another architecture")
+        if masked and self._config.routed:
+            raise UnsupportedError(f"a core can be masked if it has every n-th tuple, but tuples of a circuit with "
+                                   f"{self._config.cores} memories go to the core of their key; use cores=1, or "
+                                   f"memory='bram'")
         if masked and self._sources is not None:
             raise UnsupportedError("a core is masked between two tuples, which the circuit orders itself where it has "
                                    "several sources; give sources=1")

@@ -127,7 +127,7 @@ def order_bits(config: Configuration) -> int:
     The matches of a probe are live at the same time: at most ``capacity`` in each core, with row ids ``cores`` apart,
     and the newest row ids of the cores differ by less than ``cores``. The difference is signed.
     """
-    return min(ROW_BITS, (config.cores * (config.capacity + 1)).bit_length() + 1)
+    return min(ROW_BITS, (config.turns * (config.capacity + 1)).bit_length() + 1)
 
 
 def sequence_depth(config: Configuration) -> int:
@@ -222,7 +222,7 @@ def stores(config: Configuration) -> int:
     memory they are twice as many as the probes that can be under way.
     """
     if config.memory != "bram":
-        return min(config.capacity // 2, max(STORES, 2 * config.contexts))
+        return min(config.capacity // 2, max(STORES, 2 * config.contexts * config.cores))
     if not config.queue or config.kind.has_index:
         return STORES
     return max(STORES, min(_QUEUED_STORES, config.capacity // 2))
@@ -271,7 +271,7 @@ def distance_bits(config: Configuration) -> int:
 
 def window_count_bits(config: Configuration) -> int:
     """Bits of a ROWS window's length: a ring of this capacity never reaches the end of a longer one."""
-    return (config.cores * (config.capacity + 2)).bit_length()
+    return (config.turns * (config.capacity + 2)).bit_length()
 
 
 def amount_bits(config: Configuration) -> int:

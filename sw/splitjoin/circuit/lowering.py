@@ -42,7 +42,7 @@ from .folding import FoldChoice, fold_choice
 from .formula import computed, conjuncts, formula_of, joined
 from .geometry import comparators
 from .memory import check_memory
-from .parameters import LARGEST, BuildParameters, CircuitParameters
+from .parameters import LARGEST, LEAST_ROUTED, BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
 from .schedule import Gate, PipelineRegisters, arranged
 from .sums import SumRelation, sum_relation
@@ -406,8 +406,8 @@ def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
                                "window, such as window='RANGE 900', or use device='cpu'")
     if parameters.capacity is not None:
         return parameters
-    need = max(1024 if w.rows is None else -(-w.rows // parameters.cores) for w in (query.window_r, query.window_s))
-    capacity = 64
+    need = max(1024 if w.rows is None else -(-w.rows // parameters.turns) for w in (query.window_r, query.window_s))
+    capacity = max(64, LEAST_ROUTED * parameters.cores) if parameters.routed else 64
     while capacity < min(need, LARGEST[parameters.memory]):
         capacity *= 2
     return replace(parameters, capacity=capacity)

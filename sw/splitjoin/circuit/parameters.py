@@ -31,6 +31,8 @@ EXPIRE = ("opposite", "own")
 MERGER = ("ready", "fixed")
 #: Memory → the largest capacity of a core whose windows lie there.
 LARGEST = {"bram": 2**16, "axi": 2**24, "sdram": 2**24}
+#: Buckets of a core, at least, where tuples are routed: a line of heads.
+LEAST_ROUTED = 8
 #: The default of a parameter that depends on another one.
 _UNSET: Any = object()
 
@@ -150,11 +152,12 @@ class BuildParameters:
             of two cores' loads from which on it does, 1 to 65536.
         sources: Streams of records, each in arrival order, that a gate in the circuit merges (ScaleGate): 1, without a
             gate, to 16. Simulations and Verilog have them.
-        memory: Where windows and index lie: in block RAM (``bram``), or for one core of kind hash or bucket in external
-            memory: behind an AXI4 master (``axi``), which simulations and Verilog have, or in a board's SDRAM
-            (``sdram``), which boards and simulations have.
+        memory: Where windows and index lie: in block RAM (``bram``), or for cores of kind hash or bucket in external
+            memory: behind an AXI4 master for each core (``axi``), which simulations and Verilog have, or for one core
+            in a board's SDRAM (``sdram``), which boards and simulations have.
         contexts: Probes, and as many tuples that are being stored, that a region follows at once in external memory, a
             power of two from 2 to 64, by default 16; 0 in block RAM.
+        memory_width: Bits of a line of memory behind an AXI4 master, and of its data: 64, if a record fits, 128 or 256.
         stage_counters: True for counters of the probes in each stage (`splitjoin.circuit.registers.STAGES`), which take
             the place of ``region_counters``: for cores that scan, with one probe a pass.
 
@@ -209,11 +212,14 @@ class BuildParameters:
                            help="streams of records, each in arrival order, that a gate in the circuit merges by event "
                                 "time, 1 to 16; without IP-XACT")
     memory: str = _choice("bram", tuple(LARGEST), metavar="WHERE", later=True,
-                          help="where windows lie: bram, or for one core of kind hash or bucket sdram: a board's "
-                               "SDRAM, or axi: memory behind an AXI4 master, in simulation and Verilog")
+                          help="where windows lie: bram, or for cores of kind hash or bucket sdram: a board's SDRAM, "
+                               "of one core, or axi: memory behind an AXI4 master a core, in simulation and Verilog")
     contexts: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 2, 64),
                                must="0 or a power of two from 2 to 64", unit="probes", metavar="K", later=True,
                                default="16", help="probes that a region follows at once in external memory")
+    memory_width: int = _parameter(128, holds=lambda n: within(n, 64, 256) and n in (64, 128, 256),
+                                   must="64, 128 or 256", unit="bits", metavar="BITS", later=True, default="128",
+                                   help="data of the AXI4 master, and a line of memory: 64, 128 or 256")
     stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
     def __post_init__(self) -> None:
@@ -246,6 +252,9 @@ class BuildParameters:
 
     def _check_memory(self) -> None:
         """Raise `UnsupportedError` for parameters that circuits with external memory do not support."""
+        if self.memory != "axi":
+            check(f"memory_width with memory {self.memory}", self.memory_width, self.memory_width == 128, "128, as "
+                  "without an AXI4 master the circuit chooses it")
         if self.memory == "bram":
             check("contexts with memory bram", self.contexts, self.contexts == 0, "0, as a region follows one probe")
             return
@@ -253,10 +262,28 @@ class BuildParameters:
         check(f"architecture {name}", self.architecture, self.architecture == "splitjoin", "splitjoin")
         check(f"core {name}", self.core, self.core not in ("scan", "ordered"), "hash or bucket, as a scan would read "
               "the whole window for each probe, and an interval much of it; give memory='bram'")
-        check(f"cores {name}", self.cores, self.cores == 1, "1, as every probe would visit every core")
-        check(f"capacity {name}", self.capacity, self.capacity is None or self.capacity >= 64, "64 or more")
-        for option, value in (("fault_timeout", 0), ("sources", 1), ("root_width", 1)):
-            check(f"{option} {name}", getattr(self, option), getattr(self, option) == value, str(value))
+        if self.memory == "sdram":
+            check(f"cores {name}", self.cores, self.cores == 1, "1, as a board has one SDRAM")
+        check(f"cores {name}", self.cores, self.cores in (1, 2, 4, 8, 16, 32), "1, 2, 4, 8, 16 or 32, as bits of a "
+              "bucket's number choose one")
+        least = max(64, LEAST_ROUTED * self.cores)
+        check(f"capacity {name}{f' and {self.cores} cores' if self.cores > 1 else ''}", self.capacity,
+              self.capacity is None or self.capacity >= least, f"{least} or more")
+        for option, value, why in (("fault_timeout", 0, ", as a core waits for its memory for any time"),
+                                   ("sources", 1, ""), ("root_width", 1, "")):
+            check(f"{option} {name}", getattr(self, option), getattr(self, option) == value, f"{value}{why}")
+
+    @property
+    def routed(self) -> bool:
+        """True if each tuple goes to the core of its bucket, as with a memory for each of several cores; in turn to
+        all cores otherwise. A ring of these has a place for every tuple of its stream, so that no skew overfills it.
+        """
+        return self.memory != "bram" and self.cores > 1
+
+    @property
+    def turns(self) -> int:
+        """The cores that have a place for each tuple in turn: 1 where tuples are routed."""
+        return 1 if self.routed else self.cores
 
     def check_used(self, use: str, memories: Collection[str] = ("bram",)) -> None:
         """Raise `UnsupportedError` if the circuit exists for comparisons, and ``use``, such as "a component", is

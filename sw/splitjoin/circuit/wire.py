@@ -183,9 +183,10 @@ class Configuration(BuildParameters):
               "0, as it compares a probe with few candidates; give core='scan' to fold")
         check("architecture of a circuit that folds", self.architecture, not self.folds or self.structure.folds,
               "splitjoin")
-        for name, given, must in (("row_bits", self.row_bits, ROW_BITS), ("root_width", self.root_width, 1),
-                                  ("memory", self.memory, "bram")):
+        for name, given, must in (("row_bits", self.row_bits, ROW_BITS), ("root_width", self.root_width, 1)):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
+        check("memory of a circuit that folds", self.memory, not self.folds or self.memory == "bram",
+              "bram, as states of tuples lie there; leave out fold='always', and the host folds the circuit's pairs")
         if self.sources > 1:
             check("time_bits with several sources", self.time_bits, self.time_bits == 64, "64, for the gate")
         if self.stage_counters:
@@ -241,7 +242,7 @@ class Configuration(BuildParameters):
     @property
     def window_capacity(self) -> int:
         """The largest ROWS window that fits, in tuples per stream."""
-        return self.cores * self.capacity
+        return self.turns * self.capacity
 
     @property
     def buckets(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from splitjoin.base.disk import replacing
-from splitjoin.base.errors import InputError, OptionError, check, needing
+from splitjoin.base.errors import InputError, OptionError, UnsupportedError, check, needing
 from splitjoin.base.progress import tell
 from splitjoin.base.svg import themed
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
@@ -92,6 +92,9 @@ def write_circuit(args: argparse.Namespace) -> None:
     check("memory with --testbench and --top streams", parameters.memory,
           parameters.memory == "bram" or args.testbench is None or axi,
           "bram, as this testbench has no memory; --top axi has one, in the testbench too")
+    if axi and parameters.routed:
+        raise UnsupportedError(f"--top axi has one port to memory, but {parameters.cores} cores have one each; give "
+                               f"--top streams, whose ports they are (m__0 and so on), or --cores 1")
     circuit = chosen_circuit(query, parameters)
     plan, config = circuit.plan, circuit.config
     warn_that_pairs_leave(circuit)

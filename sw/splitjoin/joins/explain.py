@@ -273,7 +273,8 @@ def _time(query: Query) -> str:
 
 def _memory(config: Configuration) -> str:
     """The external memory of ``config`` in words, and the formula of its speed."""
-    size = size_text(memory_lines(config) * line_bits(config) // 8)
+    size = size_text(memory_lines(config) * line_bits(config) // 8) + (
+        f" for each of {config.cores} cores, to which tuples and probes go by key," if config.routed else "")
     times = f"; event times stay in block RAM, {config.time_bits} bits a tuple" if config.time_bits else ""
     return (f"{config.memory}: {size} beyond the circuit, in lines of {line_bits(config) // 8} bytes; "
             f"{config.contexts} probes at once in each region{times}; with a latency of L cycles, I cycles a line and "

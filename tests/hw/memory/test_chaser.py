@@ -6,6 +6,7 @@ faults, which are found.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +16,9 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 from splitjoin.circuit.wire import Configuration, Op
+from splitjoin_hw.core.kinds import MemoryComponents
 from splitjoin_hw.core.region import Region
+from splitjoin_hw.core.storage import Storage
 from splitjoin_hw.memory.chaser import Chaser
 from splitjoin_hw.memory.port import AxiMaster
 from splitjoin_hw.memory.store_unit import StoreUnit
@@ -30,6 +33,8 @@ from ...support.planting import faulty
 #: Rings of 64 tuples, and four probes and stores at once.
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, core="hash", index=(0,),
                        memory="axi", contexts=4)
+#: One of two cores: the first one has the keys from 0 to 3, the second one those from 4 to 7.
+ROUTED = replace(CONFIG, cores=2)
 #: Answers, and reads and writes, overtake each other; none do; channels stall.
 WILD, CALM, SLOW = (SimulatedMemory(latency=2, reorder=60), SimulatedMemory(latency=1), SimulatedMemory(
     latency=1, interval=3, stall=0.5))
@@ -42,9 +47,9 @@ Case = tuple[list[Operation], int, SimulatedMemory, int]
 class RegionWithMaster(Region):
     """A region of S behind an AXI4 master, ``bus``, of which it has one side."""
 
-    def __init__(self) -> None:
-        super().__init__(CONFIG, "s")
-        self.master = AxiMaster(CONFIG)
+    def __init__(self, config: Configuration) -> None:
+        super().__init__(config, "s")
+        self.master = AxiMaster(config)
         self.bus = self.master.bus
 
     def elaborate(self, platform: Any) -> Module:
@@ -57,8 +62,9 @@ class RegionWithMaster(Region):
 class Bench:
     """A region that is simulated again and again, each time with a memory of its own."""
 
-    def __init__(self) -> None:
-        component = RegionWithMaster()
+    def __init__(self, config: Configuration = CONFIG, index: int = 0) -> None:
+        self._config, self._index = config, index
+        component = RegionWithMaster(config)
         self._memory, self._seed = WILD, 0
 
         async def memory(context: Any) -> None:
@@ -72,8 +78,8 @@ class Bench:
         ops, rows, self._memory, self._seed = case
 
         async def body(tb: Any) -> None:
-            await region(tb, CONFIG, "s", 0, Window(rows=rows), [*ops, Operation(Op.FLUSH)], Stalls(False, False),
-                         limit=2500)
+            await region(tb, self._config, "s", self._index, Window(rows=rows),
+                         [*ops, Operation(Op.FLUSH)], Stalls(False, False), limit=2500)
 
         self._simulation.run(body)
 
@@ -94,13 +100,14 @@ def wide(low: int, high: int) -> Operation:
 def mixed(seed: int) -> list[Operation]:
     """Stores and probes of few keys, so that they meet, in runs."""
     rng = random.Random(seed)
-    return [rng.choice((stored, probe))(rng.randrange(3)) for _ in range(24)]
+    return [rng.choice((stored, probe))(rng.choice((0, 1, 1, 4))) for _ in range(24)]
 
 
 CASES: dict[str, Case] = {
     "wild": (mixed(0), 8, WILD, 0), "slow": (mixed(2), 8, SLOW, 2),
     # Probes that read the whole window, right behind stores.
-    "whole": ([stored(1), wide(0, 9), *mixed(3)[:8], wide(1, 2), stored(1), stored(0), wide(0, 1)], 8, WILD, 3),
+    "whole": ([stored(1), wide(0, 9), stored(4), stored(0), wide(0, 9), *mixed(3)[:8], wide(1, 2), stored(5), stored(1),
+               stored(4), wide(0, 5)], 8, WILD, 3),
     # A tuple of a key that is longer gone than a link reaches.
     "old": ([stored(1), *(stored(2 + n % 7) for n in range(129)), stored(1), probe(1)], 64, CALM, 0),
 }
@@ -109,6 +116,13 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("case", CASES)
 def test_same_items_as_the_model(case: str) -> None:
     sound().run(CASES[case])
+
+
+def test_a_core_of_several_gives_the_pairs_of_its_keys_and_all_stars() -> None:
+    for index in (0, 1):
+        bench = Bench(ROUTED, index)
+        for case in CASES.values():
+            bench.run(case)
 
 
 @cache
@@ -135,5 +149,21 @@ def sound() -> Bench:
 def test_planted_faults_are_found(case: str, part: type, function: str, old: str, new: str) -> None:
     with patch.object(part, function, faulty(part, function, old, new)):
         bench = Bench()  # its parts are elaborated here
+    with pytest.raises(AssertionError):
+        bench.run(CASES[case])
+
+
+@pytest.mark.parametrize(("case", "index", "part", "function", "old", "new"), [
+    # A star passes a core that still has hits of an earlier probe; a probe that finds nothing in a core has no star.
+    ("wild", 0, Chaser, "_drain", "Mux(c.level != 0, ahead, (c.passed != 0) & ~c.allocated)", "c.passed != 0"),
+    ("wild", 0, Storage, "elaborate", "self.here | (self.window.precision != 0)", "self.here"),
+    # A probe that reads the whole window reads one core's, and what other cores have not written.
+    ("whole", 1, MemoryComponents, "route", "whole | Cat(due & mine(bucket) for due, bucket in lookups).any()",
+     "lookups[0][0] & mine(lookups[0][1])"),
+    ("whole", 0, StoreUnit, "elaborate", "given.before.eq(self.youngest)", "given.before.eq(1)")])
+def test_faults_planted_between_cores_are_found(case: str, index: int, part: type, function: str, old: str,
+                                                new: str) -> None:
+    with patch.object(part, function, faulty(part, function, old, new)):
+        bench = Bench(ROUTED, index)
     with pytest.raises(AssertionError):
         bench.run(CASES[case])

@@ -94,8 +94,8 @@ class IndexCost(CoreCost):
 
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
         if config.memory != "bram":
-            return (f"{config.contexts} probes at once in each of 2 regions, a candidate a line of memory; "
-                    f"{lut:,} {lut_name}, everything counted")
+            return (f"{config.contexts} probes at once in each of {2 * config.cores} regions, a candidate a line of "
+                    f"memory; {lut:,} {lut_name}, everything counted")
         return (f"a candidate in four cycles in each of {2 * config.cores} regions, and a tuple a cycle with a probe "
                 f"that reaches too far; {lut / config.cores:,.0f} {lut_name} a core, everything counted")
 

@@ -77,7 +77,7 @@ def _express(config: Configuration, family: Family, w: RegionWidths) -> Resource
     sums = counter(family, ROW_BITS, ROW_BITS) + adder(family, ROW_BITS, offset, offset, offset)
     multiplied = w.row == ROW_BITS  # the tuple's position times the number of cores
     if multiplied:
-        sums += adder(family, ROW_BITS, *[offset + w.index] * (config.cores.bit_count() - 1))
+        sums += adder(family, ROW_BITS, *[offset + w.index] * (config.turns.bit_count() - 1))
     # A buffer of two results; the comparisons that decide when a star is due.
     logic = (mux(family, 2, 2 * ROW_BITS + 2) + equal(family, ROW_BITS)
              + gate(family, ROW_BITS) + gate(family, w.live) + mux(family, lanes, lanes) + 2 * lanes

@@ -17,7 +17,8 @@ def chaser(config: Configuration, side: str, family: Family, w: RegionWidths, re
     """The cost of the part that follows the chains of K probes; ``reach``: the cost of their buckets' numbers."""
     k, lookups, p = config.contexts, config.kind.lookups(config), w.position
     bits, buckets = (k - 1).bit_length(), config.buckets.bit_length() - 1
-    fixed = ROW_BITS + p + w.live + 2 + lookups + 2 * buckets + config.bounds("s" if side == "r" else "r").width
+    fixed = ROW_BITS + p + w.live + 2 + lookups + 2 * buckets + config.bounds("s" if side == "r" else "r").width + (
+        ROW_BITS + p if config.routed else 0)
     state = lookups * (p + 2) + 4
     # Two copies of what has two read ports.
     rams = [2 * fixed, state, 2 * HIT_LIST.bit_length()]
@@ -36,7 +37,8 @@ def store_unit(config: Configuration, side: str, family: Family, w: RegionWidths
     """The cost of the part that stores K tuples at once; ``address``: LUTs of a bucket's number."""
     k, buckets, keys = config.contexts, config.buckets.bit_length() - 1, config.keys(side).width
     bits = (k - 1).bit_length()
-    held = fifo(family, 2 * (keys + ROW_BITS + buckets), max(16, k)) + fifo(
+    link = distance_bits(config) if config.routed else 0
+    held = fifo(family, 2 * (keys + ROW_BITS + buckets + link), max(16, k)) + fifo(
         family, bits + distance_bits(config), max(16, k)) + fifo(family, bits, max(16, k))
     # Each entry's line is compared with that of a look-up, and with that of the next store.
     logic = (2 * k * equal(family, buckets - 2) + 2 * gate(family, k) + mux(family, k, buckets)

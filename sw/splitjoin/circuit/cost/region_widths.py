@@ -36,9 +36,9 @@ class RegionWidths:
         depth = (stack_depth if config.kind.has_index else list_depth)(config, outcome_latency(config))
         # Row ids of a core's tuples differ by multiples of the number of cores; if that is a power of two, their low
         # bits are constant.
-        whole = config.cores & (config.cores - 1) == 0
+        whole = config.turns & (config.turns - 1) == 0
         return cls(position=position_bits(config), live=config.capacity.bit_length(), group=group_bits(config),
                    lane=config.lanes.bit_length() - 1, rows=ring_rows(config).bit_length() - 1,
                    index=max(1, (config.cores - 1).bit_length()),
-                   row=ROW_BITS - (config.cores.bit_length() - 1 if whole else 0), pointer=depth.bit_length(),
+                   row=ROW_BITS - (config.turns.bit_length() - 1 if whole else 0), pointer=depth.bit_length(),
                    probe=max(1, (config.probes - 1).bit_length()))

@@ -79,7 +79,8 @@ class _Diagram(Drawing):
         notes = [f"registers and counters: {self._cells('registers')}", f"one clock, clk, in all blocks; {clock}",
                  f"in all on {family_name(self._cost.family)}, as estimated: {self._text(self._cost.total)}"]
         if config.memory != "bram":
-            notes.append("windows and index lie in external memory, behind the AXI4 master m")
+            notes.append("windows and index lie in external memory, behind "
+                         + ("the AXI4 master m" if config.cores == 1 else "an AXI4 master m of each core"))
         self._caption(self._y, notes)
         self._y += len(notes) * _LINE + 10
         said = f"Block diagram of {config.structure.title} of {self._of_cores}, kind {config.core}"

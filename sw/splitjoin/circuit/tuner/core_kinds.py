@@ -33,7 +33,7 @@ class CoreSpeed(ABC):
     """The speed of a kind of core in cycles, and its shapes."""
 
     @abstractmethod
-    def input_cycles(self, expiry: float) -> float:
+    def input_cycles(self, config: Configuration, expiry: float) -> float:
         """Cycles per input tuple of a core, including ``expiry`` cycles for tuples that expire."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ _PROBES = (1, 2, 3, 4, 6, 8, 12, 16)
 class ScanSpeed(CoreSpeed):
     """The speed of cores whose passes read the union of their probes' windows."""
 
-    def input_cycles(self, expiry: float) -> float:
+    def input_cycles(self, config: Configuration, expiry: float) -> float:
         return CORE_INPUT + expiry
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
@@ -116,11 +116,11 @@ class IndexSpeed(CoreSpeed):
 
     def candidates(self, config: Configuration, load: Workload) -> tuple[float, float]:
         """Expected candidates of a probe, in each core that stores R, and in each that stores S."""
-        of_r, of_s = (self.expected(config, tuples / config.cores, load) for tuples in (load.r, load.s))
+        of_r, of_s = (self.expected(config, tuples / config.turns, load) for tuples in (load.r, load.s))
         return of_r, of_s
 
-    def input_cycles(self, expiry: float) -> float:
-        return max(CORE_INPUT + expiry, _PROBE / 2)
+    def input_cycles(self, config: Configuration, expiry: float) -> float:
+        return max(CORE_INPUT + expiry, _PROBE / 2 if config.memory == "bram" else 0)
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:
         if config.memory != "bram":
@@ -216,7 +216,7 @@ class OrderedSpeed(IndexSpeed):
         # All cells that the interval meets, each as wide as holds one tuple.
         return min(tuples, tuples * load.selectivity + tuples / config.buckets)
 
-    def input_cycles(self, expiry: float) -> float:
+    def input_cycles(self, config: Configuration, expiry: float) -> float:
         return max(CORE_INPUT + expiry, _RANGE / 2)
 
     def comparing_cycles(self, config: Configuration, load: Workload) -> float:

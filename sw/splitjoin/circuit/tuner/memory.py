@@ -13,6 +13,8 @@ TIMES = {"axi": (45.0, 1.0), "sdram": (12.0, 6.1)}
 _STORE_LINES = 3
 #: Cycles of a step from an answer of memory to the next read, beside those of the datapath.
 _STEP = 5
+#: Cycles of a tuple in every one of several cores, which count them all.
+_COUNTED = 2.0
 #: How much longer than its own steps take a context is held, as contexts are freed in turn and a look-up that waits for
 #: a store holds up the reads behind it: fitted to 16.4 cycles with a latency of 45, K = 16 and windows of 2^11.
 _HELD = 1.9
@@ -23,18 +25,21 @@ def memory_cycles(config: Configuration, candidates: float, latency: float, inte
     it was asked for. The length of the window has no part in it.
 
     A tuple is stored, and is a probe that reads lines of heads and ``candidates`` one after the other. Either all lines
-    need more time, or the steps of the probes, K at once in each of both regions.
+    need more time, or the steps of the probes, K at once in each of both regions. Several cores share the work evenly,
+    if no key has a large part of the tuples; the one with the most of it decides otherwise.
     """
-    reads = _heads(config) + candidates
-    return max(interval * (_STORE_LINES + reads),
-               _HELD * (latency + step_latency(config) + _STEP) * reads / (2 * config.contexts))
+    reads, cores = _heads(config) + candidates, config.cores
+    return max(interval * (_STORE_LINES + reads) / cores,
+               _HELD * (latency + step_latency(config) + _STEP) * reads / (2 * config.contexts * cores),
+               _COUNTED if config.routed else 0.0)
 
 
 def memory_formula(config: Configuration) -> str:
     """The formula of `memory_cycles` as text, with L for the latency, I for the interval, and c candidates."""
     heads, step = _heads(config), step_latency(config) + _STEP
-    return (f"max(I × ({_STORE_LINES + heads:g} + c), {_HELD:g} × (L + {step}) × ({heads:g} + c) / "
-            f"{2 * config.contexts})")
+    share, least = (f" / {config.cores}", f", {_COUNTED:g}") if config.routed else ("", "")
+    return (f"max(I × ({_STORE_LINES + heads:g} + c){share}, {_HELD:g} × (L + {step}) × ({heads:g} + c) / "
+            f"{2 * config.contexts * config.cores}{least})")
 
 
 def _heads(config: Configuration) -> float:

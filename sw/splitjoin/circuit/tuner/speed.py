@@ -20,11 +20,11 @@ def input_cycles(config: Configuration, load: Workload) -> float:
     the last one is full only by chance. With one core, each of its two regions must emit half of them, a
     result in a cycle, or two with inner stars, and the end of a probe in two.
     """
-    expiry = EXPIRY / (2 * config.cores) if config.time_bits else 0.0
+    expiry = EXPIRY / (2 * config.turns) if config.time_bits else 0.0
     leaving = 0.0 if config.whole_states and not config.in_order else load.matches / config.cores
     region = (leaving * (2 if load.single else 1) + 2) / 2
     root = _in_order(config, load) if config.in_order else root_cycles(config, load)
-    return max(CORE_SPEEDS[config.core].input_cycles(expiry), root, region)
+    return max(CORE_SPEEDS[config.core].input_cycles(config, expiry), root, region)
 
 
 def _in_order(config: Configuration, load: Workload) -> float:
