@@ -205,7 +205,7 @@ def first_without_room(rows: Iterable[tuple[str, int]], config: Configuration, w
         length, oldest = windows[side].length, row - windows[side].rows
         # This tuple is not counted, nor are those that its arrival pushes out.
         live[side] = [(n, ts) for n, ts in live[side] if (length is None or now - ts <= length) and n > oldest]
-        if sum(n % config.cores == row % config.cores for n, _ in live[side]) == config.capacity:
+        if sum(n % config.turns == row % config.turns for n, _ in live[side]) == config.capacity:
             return side, row
         live[side].append((row, now))
         count[side] += 1
