@@ -178,12 +178,12 @@ class SharedMachine(SourcesMachine):
     @precondition(lambda self: any(query.join for query in self.queries.values()))
     @rule(data=st.data(), more=st.integers(0, 4))
     def window_of_join(self, data: st.DataObject, more: int) -> None:
-        """Other windows of a common join, as long as those of its queries at least, which stay as they are."""
+        """Another RANGE of a common join, as long as those of its queries at least, which stay as they are."""
         name = data.draw(st.sampled_from(sorted(query.join for query in self.queries.values() if query.join)))
         windows = [next((change.windows for change in reversed(query.changes) if change.windows), query.spec.windows)
                    for query in self.queries.values() if query.join == name]
         lengths = [window.length for both in windows for window in both if window.length is not None]
-        if lengths and self.session_joins[name].running:
+        if lengths and self.joins[name].rows is None and self.session_joins[name].running:
             self.joins[name] = Window(length=max(lengths) + more)
             self.session_joins[name].window(str(self.joins[name]))
 
