@@ -1,7 +1,7 @@
 """Kernels compiled from typed Python beside the same in Amaranth by hand: LUTs, flip-flops, multipliers and the clock.
 
 Both have one stage and interval 1, are checked against Python by simulation, mapped by Yosys for ECP5, and placed and
-routed by nextpnr. Run: python -m bench.hls [--mapped] [--only NAME …]
+routed by nextpnr; with --polyphony beside what Polyphony compiles. Run: python -m bench.hls [--mapped] [--only NAME …]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls
 
 from bench.hls_suite.by_hand import by_hand
+from bench.hls_suite.polyphony import VERSION, polyphony
 from bench.hls_suite.typed import KERNELS
 from bench.place_and_route import ecp5
 from bench.place_and_route.design import part_design
@@ -56,13 +57,32 @@ def measured(part: wiring.Component, *, routed: bool) -> tuple[Any, float | None
     return ecp5.utilization(design)["part"], ecp5.route(design, device="LFE5U-25F").mhz if routed else None
 
 
+def beside_polyphony(python: str | None, *, quick: bool) -> None:
+    """LUTs of Polyphony's circuits, mapped as ours are, and the ratio of ours to them."""
+    out = Recorder("hls", quick=quick, part="polyphony")
+    for name, found in polyphony(python).items():
+        config, how = {"kernel": name}, f"{MAPPED}; Polyphony {VERSION}"
+        part = part_design(hls.component(next(fn for fn in KERNELS if fn.__name__ == name)), "ecp5")
+        ours = ecp5.utilization(part)["part"]
+        for metric, value, unit in (("lut4", found.lut4, "LUT4"), ("ff", found.ff, "flip-flops"),
+                                    ("dsp", found.dsp, "MULT18X18D"), ("compiled_lut4", ours.lut4, "LUT4"),
+                                    ("lut4_ratio", ours.lut4 / found.lut4, "")):
+            out.add(f"polyphony_{metric}", value, unit, config, how)
+    print(out.write())
+
+
 def main() -> None:
     """All figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="five kernels, beside the committed figures")
     parser.add_argument("--mapped", action="store_true", help="without placing and routing")
     parser.add_argument("--only", nargs="*", help="kernels that are measured; the figures of others stay")
+    parser.add_argument("--polyphony", nargs="?", const="", metavar="PYTHON", help="only the functions that Polyphony "
+                        "compiles, by it; with a Python from 3.12 on, or the first one on the path")
     options = parser.parse_args()
+    if options.polyphony is not None:
+        beside_polyphony(options.polyphony or None, quick=options.quick)
+        return
     out = Recorder("hls", quick=options.quick, part="kernels")
     ratios = []
     for fn in KERNELS:

@@ -216,8 +216,12 @@ class Top3:
     values: (unsigned(16),) * 3
 
     def step(self, x: unsigned(16)):
-        for n in range(3):
-            self.values[n], x = max(self.values[n], x), min(self.values[n], x)
+        # They are sorted, which ranges do not know: compared at once, x takes the place of the first that is less.
+        first, second, third = self.values[0], self.values[1], self.values[2]
+        is_first, is_second, is_third = first < x, second < x, third < x
+        self.values[2] = second if is_second else x if is_third else third
+        self.values[1] = first if is_first else x if is_second else second
+        self.values[0] = x if is_first else first
         return self.values[2]
 
 

@@ -37,6 +37,7 @@ from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import Struct, is_struct, is_traced
 from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 
+from .balance import balanced
 from .graph import Graph, width_of
 from .programs import build_graph
 
@@ -213,7 +214,7 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     outputs, values = _results(source, signature.return_annotation, known, result, steps)
     present = [result.present.expr] if isinstance(result, _Optional) else []
     program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
-    graph = build_graph(program, stated=steps.stated, places=steps.places)
+    graph = balanced(build_graph(program, stated=steps.stated, places=steps.places))
     shaped = []
     for port, n in zip(outputs, graph.outputs[len(slots):], strict=False):
         node = graph.nodes[n]

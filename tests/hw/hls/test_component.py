@@ -24,6 +24,7 @@ from tests.testbench.on_amaranth import Simulation
 from tests.testbench.pauses import MATRIX
 from tests.testbench.runner import run_bench
 
+from ...support.graphs import graph_outputs
 from ...support.icarus import needs_icarus
 from ...support.kernel_cases import kernel_case
 from ...support.random_kernels import operands, random_kernel, results
@@ -399,6 +400,31 @@ def test_a_sum_of_sums_takes_a_carry_chain_for_each() -> None:
 
     assert "sum[8:1], i__payload[0] ^ i__payload[8]}" in hls.verilog(total)
     assert hls.report(total).luts <= 24
+
+
+def test_a_sum_of_many_terms_is_a_tree_to_which_a_state_is_added_last() -> None:
+    def eight(x: (signed(8),) * 8):
+        return x[0] - x[1] - x[2] + x[3] - (x[4] + x[5] - x[6]) + x[7]
+
+    @hls.kernel
+    class Added:
+        total: unsigned(12)
+
+        def step(self, x: unsigned(8), y: unsigned(8), z: signed(8)):
+            self.total = self.total + x + y - z & 4095
+            return self.total
+
+    for fn, side, most in ((eight, "s", 3), (Added, "r", 1)):
+        graph, sums = compiled(fn).graph, list[float]()  # sums on the longest path from inputs of the side
+        for node in graph.nodes:
+            before = max((sums[a] for a in node.args), default=0 if node.side == side else -math.inf)
+            sums.append(before + (node.kind in "+-"))
+        assert max(sums[n] for n in graph.outputs) == most
+        for row in operands(fn, 20, 1):
+            numbers = {name: v for port, value in zip(compiled(fn).inputs, row.values(), strict=True)
+                       for (name, _), v in zip(port.numbers, value if port.field.names else [value], strict=True)}
+            made = graph_outputs(graph, lambda node, numbers=numbers: numbers.get(node.name, 0))
+            assert made[-1:] == results(fn, [row])
 
 
 def test_what_is_not_compiled_points_at_its_line() -> None:
