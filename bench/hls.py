@@ -51,10 +51,11 @@ def rows_of(fn: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def measured(part: wiring.Component, *, routed: bool) -> tuple[Any, float | None]:
-    """Cells of ``part`` after mapping for ECP5, and its clock in MHz if it is ``routed``."""
+def measured(part: wiring.Component, placements: int) -> tuple[Any, float | None]:
+    """Cells of ``part`` after mapping for ECP5, and its clock in MHz, the mean of so many ``placements``."""
     design = part_design(part, "ecp5")
-    return ecp5.utilization(design)["part"], ecp5.route(design, device="LFE5U-25F").mhz if routed else None
+    clocks = [ecp5.route(design, device="LFE5U-25F", seed=1 + n).mhz for n in range(placements)]
+    return ecp5.utilization(design)["part"], statistics.fmean(clocks) if clocks else None
 
 
 def beside_polyphony(python: str | None, *, quick: bool) -> None:
@@ -76,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="five kernels, beside the committed figures")
     parser.add_argument("--mapped", action="store_true", help="without placing and routing")
+    parser.add_argument("--placements", type=int, default=1, help="of whose clocks the mean is taken (default: 1)")
     parser.add_argument("--only", nargs="*", help="kernels that are measured; the figures of others stay")
     parser.add_argument("--polyphony", nargs="?", const="", metavar="PYTHON", help="only the functions that Polyphony "
                         "compiles, by it; with a Python from 3.12 on, or the first one on the path")
@@ -95,7 +97,7 @@ def main() -> None:
         report, luts = hls.report(fn), dict[str, int]()
         for by, part in (("", hls.component(fn)), ("_by_hand", by_hand(name))):
             try:
-                found, mhz = measured(part, routed=not (options.quick or options.mapped))
+                found, mhz = measured(part, 0 if options.quick or options.mapped else options.placements)
             except ToolError as error:  # as docs/hls.md says of the inverse transform by hand
                 print(f"{name}{by}: {error}")
                 continue
@@ -107,7 +109,8 @@ def main() -> None:
                         {"kernel": name} | ({} if by else {"predicted": predicted}), MAPPED)
             if mhz is not None:
                 out.add(f"ecp5_mhz{by}", mhz, "MHz", {"kernel": name},
-                        f"nextpnr-ecp5, LFE5U-25F of speed grade 6; {ecp5.versions()}")
+                        f"nextpnr-ecp5, LFE5U-25F of speed grade 6, {options.placements} placement"
+                        f"{'s' * (options.placements > 1)}; {ecp5.versions()}")
         if len(luts) == 2:
             ratios.append(luts[""] / luts["_by_hand"])
             out.add("ecp5_lut4_ratio", ratios[-1], "", {"kernel": name}, f"{MAPPED}; compiled / by hand")
