@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from os import PathLike
 from typing import Any, NamedTuple, Union
 
@@ -80,7 +81,8 @@ def device(spec: str | Device, **options: object) -> Device:
         return spec
     whole, cls = spec, _class_of(spec)
     spec, colon, target = spec.partition(":")
-    takes = inspect.signature(cls).parameters.get("target")
+    parameters = _parameters(cls)
+    takes = parameters.get("target")
     if colon:
         if takes is None:
             raise DeviceError(f"the device {spec!r} takes no target, but {whole!r} names one; write {spec!r}")
@@ -89,12 +91,18 @@ def device(spec: str | Device, **options: object) -> Device:
         example = re.search(rf"\b{spec}:\S+", DEVICES[spec].about)
         raise DeviceError(f"the device {spec!r} needs a target, as in "
                           f"{example[0] if example else f'{spec}:TARGET'!r}")
-    wrong = [name for name in options if name not in inspect.signature(cls).parameters]
+    wrong = [name for name in options if name not in parameters]
     if wrong:
-        raise _no_option(spec, wrong, tuple(inspect.signature(cls).parameters), None)
+        raise _no_option(spec, wrong, tuple(parameters), None)
     made = cls(**options)
     assert isinstance(made, Device)
     return made
+
+
+@cache
+def _parameters(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters of ``call``, which take longer to find than a join of few rows."""
+    return inspect.signature(call).parameters
 
 
 def host(**options: object) -> Device:
@@ -117,11 +125,9 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
         raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
                           f"give it once")
     check_not_of_join(more)
-    arguments = argument_names(call)
-    meant = [name for name in more if _like(name, arguments)]
-    if more and (known := _known_options(spec)) is not None:
-        wrong = [name for name in more if name not in known]
-        if any(name in meant for name in wrong) or (wrong and not isinstance(spec, Device)):
+    if more and (known := _known_options(spec)) is not None and (wrong := [name for name in more if name not in known]):
+        meant = [name for name in wrong if _like(name, argument_names(call))]
+        if meant or not isinstance(spec, Device):
             raise _no_option(spec, sorted(wrong, key=lambda name: name not in meant), known, call)
     return {**(given or {}), **more}
 
@@ -137,7 +143,7 @@ def argument_names(call: Callable[..., Any]) -> list[str]:
     """The names by which the arguments of ``call`` are given, to look for one that was meant: without those of two
     letters, which are like any other short name.
     """
-    return [name for name, parameter in inspect.signature(call).parameters.items() if len(name) > 2
+    return [name for name, parameter in _parameters(call).items() if len(name) > 2
             and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
 
 
@@ -167,7 +173,7 @@ def _no_option(spec: str | Device, wrong: Sequence[str], known: Sequence[str],
 
 def option_names(spec: str | Device) -> tuple[str, ...]:
     """The names of the options that ``spec`` takes: none if it is a `Device`. Raises as `device`."""
-    return () if isinstance(spec, Device) else tuple(inspect.signature(_class_of(spec)).parameters)
+    return () if isinstance(spec, Device) else tuple(_parameters(_class_of(spec)))
 
 
 def missing(spec: str) -> str:

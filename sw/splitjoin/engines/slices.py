@@ -61,21 +61,19 @@ class Slices:
 
     def where(self, rows: int, test: Callable[[slice], npt.NDArray[np.bool_]]) -> Rows:
         """The rows of which ``test`` is true, which gives (n,) for a slice of n."""
-        return self.joined(self.each(rows, lambda mine: np.flatnonzero(test(mine)) + mine.start))
+        slices = self.slices(rows)
+        found = self.map_short(test, slices)
+        ends = np.cumsum([np.count_nonzero(some) for some in found])
+        if ends[-1] == rows:
+            return np.arange(rows)
+        made = np.empty(int(ends[-1]), np.int64)
+
+        def some(n: int) -> None:
+            np.add(np.flatnonzero(found[n]), slices[n].start, out=made[ends[n - 1] if n else 0:ends[n]])
+
+        self.map_short(some, range(len(found)))
+        return made
 
     def taken(self, values: npt.NDArray[Any], rows: Rows) -> npt.NDArray[Any]:
         """The ``values`` at ``rows`` (n,): (n,)."""
         return self.made(len(rows), values.dtype, lambda mine: values[rows[mine]])
-
-    def joined(self, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """The arrays of ``parts``, of which there is one at least, behind each other."""
-        if len(parts) == 1:
-            return parts[0]
-        ends = np.cumsum([len(part) for part in parts])
-        found = np.empty(int(ends[-1]), parts[0].dtype)
-
-        def some(at: int) -> None:
-            found[ends[at] - len(parts[at]):ends[at]] = parts[at]
-
-        self.map_short(some, range(len(parts)))
-        return found

@@ -15,7 +15,7 @@ from splitjoin.base.memory import check_window, size_text, window_bytes
 from splitjoin.base.progress import tell
 from splitjoin.engines.arrival import Arrivals, arrivals, check_rising, timed_arrivals
 from splitjoin.engines.device import PAIR, Items, chosen_items
-from splitjoin.engines.sorting import stable_order
+from splitjoin.engines.sorting import rises, stable_order
 from splitjoin.engines.whole_times import whole_times
 from splitjoin.lang.layouts import take, take_rows
 from splitjoin.lang.query import Query
@@ -95,7 +95,7 @@ def arranged(query: Query, r: pa.Table, s: pa.Table, *, sort: bool) -> Arranged:
     times = whole_times(query.time, tables)
     for side in SIDES:
         codes, table = times[side], tables[side]
-        if (codes[1:] >= codes[:-1]).all():
+        if rises(codes):
             continue
         if not sort:  # rows without a time may stand anywhere
             timed = np.flatnonzero(plain(table.column(query.time.name(side))).is_valid().to_numpy())

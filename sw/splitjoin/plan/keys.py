@@ -203,8 +203,8 @@ def texts_of(e: Expr, table: pa.Table) -> pa.ChunkedArray:
 _FIRST = np.array([2**64 - 2 ** (64 - 8 * n) for n in range(9)], np.uint64)
 
 
-def prefixes(data: pa.ChunkedArray, n: int, start: int = 0) -> Codes:
-    """The ``n`` bytes (1 to 8) of each value from byte ``start`` on, the first one highest, 0 where there are none.
+def prefixes(data: pa.ChunkedArray, n: int) -> Codes:
+    """The first ``n`` bytes (1 to 8) of each value, the first one highest, 0 where there are none.
 
     ``data``: of type large_string or large_binary.
     """
@@ -216,9 +216,8 @@ def prefixes(data: pa.ChunkedArray, n: int, start: int = 0) -> Codes:
         raw = np.zeros(size + 8, np.uint8)
         raw[:size] = np.frombuffer(content, np.uint8) if size else 0
         eight = np.ndarray((size + 1,), ">u8", raw, strides=(1,))  # the eight bytes from each byte on
-        at = ends[:-1] + start
-        code = eight[np.minimum(at, size)].astype(np.uint64)
-        code &= _FIRST[np.clip(ends[1:] - at, 0, n)]
+        code = eight[ends[:-1]].astype(np.uint64)
+        code &= _FIRST[np.clip(np.diff(ends), 0, n)]
         parts.append(code >> np.uint64(64 - 8 * n))
     return np.concatenate(parts)
 

@@ -23,6 +23,8 @@ Selected = Union[Iterable[str], Mapping[str, str | None]]
 
 #: Rows of a run, on average, from which on a slice of a column takes less than a copy.
 _RUN = 4096
+#: Rows that are compared with their neighbours at once.
+_COMPARED = 1 << 13
 #: Neighbours in the sample that tells whether there may be such runs, and how many may not follow each other.
 _SAMPLE, _EXCEPTIONS = 64, 4
 #: The column of rows that come early: "+" for a row, "-" for one that is taken back.
@@ -155,7 +157,8 @@ def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.Chunke
     """Takes the ``rows`` of a column: without a copy where long runs of them follow each other."""
     n = len(rows)
     if n and rows[0] >= 0 and rows[-1] >= 0 and _has_runs(rows):
-        ends = np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1
+        parts = ((at, rows[at:at + _COMPARED + 1]) for at in range(0, n, _COMPARED))  # which stay in a cache
+        ends = np.concatenate([np.flatnonzero(part[1:] != part[:-1] + 1) + (at + 1) for at, part in parts])
         if not len(ends) or (len(ends) * _RUN <= n and rows.min() >= 0):
             runs = [(int(rows[begin]), end - begin) for begin, end in pairwise([0, *ends.tolist(), n])]
             return lambda column: pa.chunked_array(
@@ -175,8 +178,7 @@ def _has_runs(rows: npt.NDArray[np.int64]) -> bool:
 
 def indices(rows: npt.NDArray[np.int64]) -> pa.Array:
     """Row ids as what `take` takes: NULL, which gives NULL, where they are −1."""
-    lacking = rows < 0
-    return pa.array(rows, mask=lacking if lacking.any() else None)
+    return pa.array(rows, mask=rows < 0 if rows.min(initial=0) < 0 else None)
 
 
 def _sides(r: pa.Schema, s: pa.Schema) -> tuple[tuple[Side, pa.Schema], tuple[Side, pa.Schema]]:

@@ -59,7 +59,7 @@ class Team:
 
     def __init__(self, threads: int, awake: int | None = None):
         self.size = threads
-        most = processors()
+        most = 1 if threads == 1 else processors()
         self.awake = min(threads, most if awake is None else awake)
         self._tasks: SimpleQueue[Any] = simple_queue()
         self._outcomes: SimpleQueue[BaseException | None] = simple_queue()

@@ -22,7 +22,6 @@ import numpy.typing as npt
 from splitjoin.base.memory import available_memory
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.schema import SIDES
-from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
@@ -31,7 +30,7 @@ from ..range_terms import extremes
 from ..sorting import float_of_bits
 from ..whole_times import decided_by_times, distances
 from .condition import Bounds, Condition
-from .key_groups import Groups, PartnerSearch, Pyramid, least_code
+from .key_groups import Groups, PartnerSearch, Pyramid
 from .key_ranges import ranges_by_row
 from .pair_order import PairOrder, place
 from .table_job import TableAlgorithm
@@ -195,13 +194,9 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
     """The first partner of each tuple of R within one key's interval; 0 for any that arrives before the tuple, as rows
     do not depend on which it is, and of an anti join for any.
     """
-    keys, low, high = bounds.keys, bounds.low, bounds.high
-    if groups.is_one and len(keys) and len(low) and (end := groups.one_end(keys, low, high)):
-        rises = end == "low"
-        reached = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
-            np.where(keys < least_code(low, high, work), np.uint64(2**64 - 1), keys))
-        return _beyond(kind, incoming, reached, low, high, work, rises=rises)
-    ranges = ranges_by_row((groups.numbers("r"), groups.numbers("s")), groups.count, keys, low, high, work)
+    low = bounds.low
+    ranges = ranges_by_row((groups.numbers("r"), groups.numbers("s")), groups.count, bounds.keys, low, bounds.high,
+                           work)
     some, tried = ranges.end > ranges.start, ranges.pairs
     how = "by the first partner of each run of sorted keys"
     if kind.how != "semi":
@@ -213,46 +208,6 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
     else:
         first = extremes(ranges.order, ranges.start, ranges.end, work)
     return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
-
-
-def _beyond(kind: Kind, incoming: Arrivals, extremes: Codes, low: Codes, high: Codes, work: Work, *,
-            rises: bool) -> Partners:
-    """As `_within_one`, where S has keys beyond one end of the intervals only: ``extremes`` (s,), the greatest of all
-    keys up to each, or ~ of the least, meets a bound from the first partner on.
-    """
-    partner, last, n = np.empty(len(low), np.int64), extremes[-1], len(extremes)
-    before = None
-    if incoming.is_timed and kind.how != "anti":
-        place(incoming, work)
-        before = incoming.positions("r") - np.arange(len(low))  # tuples of S before each of R
-
-    def find(mine: slice) -> int:
-        wanted = low[mine] if rises else ~high[mine]
-        some = low[mine] <= high[mine]
-        some &= wanted <= last
-        found = partner[mine]
-        np.subtract(some, 1, out=found, dtype=np.int64)
-        if kind.how == "anti":
-            return 0
-        if before is not None:
-            at = before[mine]
-            in_time = extremes[np.maximum(at - 1, 0)] >= wanted
-            in_time &= at > 0
-        else:  # by turns: as many tuples of S come before one of R as of R
-            in_time = np.zeros(len(found), np.bool_)
-            first, end = max(mine.start, 1), min(mine.stop, n + 1)
-            known = max(end - first, 0)
-            skipped = first - mine.start
-            np.less_equal(wanted[skipped:skipped + known], extremes[first - 1:first - 1 + known],
-                          out=in_time[skipped:skipped + known])
-            in_time[skipped + known:] = wanted[skipped + known:] <= last
-        some &= ~in_time
-        late = np.flatnonzero(some)
-        found[late] = np.searchsorted(extremes, wanted[late])
-        return len(late)
-
-    late = sum(work.map(find, work.slices(len(low))))
-    return Partners(partner, "by the first key beyond each bound", late)
 
 
 def _search(condition: Condition, groups: Groups) -> PartnerSearch:
@@ -302,40 +257,39 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     if kind.direction != "nearest":
         return found["back" if kind.direction == "backward" else "fore"]
     back, fore = found["back"], found["fore"]
-    if not groups.sizes[1]:
-        return back
     times, times_s = (aligned(incoming.times(of) if incoming.is_timed else incoming.positions(of)) for of in SIDES)
-    loops, nearer = work.loops, np.empty(len(times), np.int64)
-    work.map(lambda mine: loops["nearer"](times[mine], times_s, back[mine], fore[mine], *limits, nearer[mine]),
+    work.map(lambda mine: work.loops["nearer"](times[mine], times_s, back[mine], fore[mine], *limits, fore[mine]),
              work.slices(len(times)))
-    return nearer
+    return fore
 
 
 def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
             work: Work) -> tuple[dict[str, Rows], tuple[np.uint64, np.uint64]]:
     """The last partners before each tuple of R, "back", and the first ones behind it, "fore", by equal keys alone; and
-    how much earlier and later than it those of a join in both directions may be.
+    how much earlier and later than it those of a join in both directions may be. As the loop `nearer` takes them.
     """
-    lengths, found = visible.lengths, dict[str, Rows]()
-    if lengths is None or not visible.limits:
-        every = visible.hold_all
+    by_time, found = visible.limits and visible.lengths is not None, dict[str, Rows]()
+    if not by_time and not visible.hold_all:
         for name, start, end in _looked(kind, incoming, visible, work):
             at, limit = (end, start) if name == "back" else (start, end)
-            found[name] = nearest_partners(at, None if every else limit, groups, work, last=name == "back")
+            found[name] = nearest_partners(at, limit, groups, work, last=name == "back")
         return found, _NO_LIMITS
-    # Only times limit the windows: the nearest is looked at alone.
-    earlier, later = (np.uint64(min(length, 2**64 - 1)) for length in lengths)
+    # Only times limit the windows, if anything does: the nearest is looked at alone.
+    earlier, later = (np.uint64(min(length, 2**64 - 1)) for length in visible.lengths) if by_time else _NO_LIMITS
     behind, ahead = _split(kind, incoming, work)
+    if behind is not None and behind is ahead and groups.is_one:
+        return {"back": _EVERY, "fore": behind}, (earlier, later)
     if behind is not None:
         found["back"] = nearest_partners(behind, None, groups, work, last=True)
     if ahead is not None:
         found["fore"] = nearest_partners(ahead, None, groups, work, last=False)
     if kind.direction == "nearest":
         return found, (earlier, later)
-    loops, (partner,) = work.loops, found.values()
-    times, times_s = (aligned(incoming.times(of)) for of in SIDES)
-    work.map(lambda mine: loops["drop_far"](times[mine], times_s, earlier, later, partner[mine]),
-             work.slices(len(partner)))
+    if by_time:
+        loops, (partner,) = work.loops, found.values()
+        times, times_s = (aligned(incoming.times(of)) for of in SIDES)
+        work.map(lambda mine: loops["drop_far"](times[mine], times_s, earlier, later, partner[mine]),
+                 work.slices(len(partner)))
     return found, _NO_LIMITS
 
 
@@ -383,13 +337,17 @@ def _split(kind: Kind, incoming: Arrivals, work: Work) -> tuple[Rows | None, Row
 
 def nearest_partners(at: Rows, limit: Rows | None, groups: Groups, work: Work, *, last: bool) -> Rows:
     """For each tuple of R the ``last`` row of S of its group before row ``at``, which does not fall, and from ``limit``
-    on; or the first one from ``at`` on, and before ``limit``: int64 (r,), −1 for none. ``limit``: None for all rows.
+    on; or the first one from ``at`` on, and before ``limit``: int64 (r,), −1 for none. ``limit``: None for all rows;
+    then ``at`` is overwritten if there is one group.
     """
     rows = groups.sizes[1]
-    if groups.is_one and last:
-        return at - 1 if limit is None else np.where(at > limit, at - 1, -1)
+    if groups.is_one and limit is not None:
+        return np.where(at > limit, at - 1, -1) if last else np.where(at < limit, at, -1)
     if groups.is_one:
-        return np.where(at < (rows if limit is None else limit), at, -1)
+        at -= last
+        if not last:
+            at[np.searchsorted(at, rows):] = -1
+        return at
     parts = _parts(len(at), groups.count, work)
     cuts = [int(at[part.start]) for part in parts[1:]]
     seen = [0, *cuts] if last else [*cuts, rows]

@@ -31,12 +31,13 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import BOOL, EXACT, Exact, Float, Int, is_exact, is_text
-from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, prefixes, texts_of
+from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, texts_of
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan, Test, Tree
 
 from ..arrival import Arrivals
+from ..loops import loops
 from ..slices import Slices
 from ..sorting import stable_order
 from .float_bisection import BisectingCoder
@@ -145,7 +146,7 @@ class Condition:
         """Have the condition that all ``tests`` hold, and, unless these ``decide``, the whole one."""
         plan, self.tests = self.plan, tests
         self._bounds: dict[str, list[Bounds]] = {}
-        self.possible_r, self.possible_s = (np.ones(n, np.bool_) for n in self._rows)
+        self.possible_r, self.possible_s = (np.broadcast_to(np.True_, n) for n in self._rows)
         self.points: list[tuple[Codes, Codes]] = []
         self._groups: Groups | None = None
         ranged: dict[tuple[int, int], list[int]] = {}
@@ -158,6 +159,8 @@ class Condition:
                 self.points.append(codes)
                 continue
             lows, highs = self._ends_of("r")
+            if not self.possible_r.flags.writeable:
+                self.possible_r, self.possible_s = (np.ones(n, np.bool_) for n in self._rows)
             self._work.each(self._rows[0], partial(_narrow, self.possible_r, lows[j], highs[j]))
             if plan.slots_s[test.s].null_code:
                 self._work.each(self._rows[1], partial(_leave_null, self.possible_s, self.keys("s", test.s)))
@@ -498,12 +501,20 @@ def _parts(texts: Sequence[pa.ChunkedArray], most: int) -> list[npt.NDArray[np.u
     """All values of ``texts`` as columns of uint64: eight bytes in each, with zeros behind the end, and last their
     lengths, which alone tell a text from one with further zeros. None if one has more than ``most`` bytes.
     """
-    sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
+    chunks = [(np.frombuffer(ends, np.int64, chunk.offset + len(chunk) + 1)[chunk.offset:],
+               np.frombuffer(content or b"", np.uint8)) for data in texts for chunk in data.chunks if len(chunk)
+              for _, ends, content in [chunk.buffers()]]
+    sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(ends) for ends, _ in chunks)]).view(np.uint64)
     longest = int(sizes.max(initial=0))
     if longest > most:
         return None
-    parts = [np.concatenate([prefixes(data, 8, start) for data in texts]) for start in range(0, longest, 8)]
-    return [*parts, sizes.astype(np.uint64)]
+    parts = [np.empty(len(sizes), np.uint64) for _ in range(0, longest, 8)]
+    for n, part in enumerate(parts):
+        begin = 0
+        for ends, content in chunks:
+            mine = part[begin:(begin := begin + len(ends) - 1)]
+            loops()["text_words"](np.require(ends, np.int64, ["A"]), content, 8 * n, mine)
+    return [*parts, sizes]
 
 
 def _packed(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:

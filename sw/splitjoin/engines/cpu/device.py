@@ -138,7 +138,8 @@ class CpuDevice(Device):
 
     def _table_work(self) -> Work:
         """The threads for whole tables."""
-        return Work(self.workers, Team(self.workers), self.tuning)
+        workers = self.workers  # the system is asked for its processors
+        return Work(workers, Team(workers), self.tuning)
 
     @property
     def _is_asked(self) -> bool:

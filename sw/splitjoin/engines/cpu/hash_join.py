@@ -41,7 +41,7 @@ from ..device import TableMatches, TablePairs
 from ..merging import aligned
 from ..sorting import ordered_bits, stable_order
 from .condition import only_tests
-from .key_groups import Groups
+from .key_groups import Groups, least_code
 from .pair_order import place
 from .table_job import TableAlgorithm, TableJob
 from .table_windows import Spans
@@ -136,43 +136,49 @@ def _in_time(incoming: Arrivals, groups: KeyGroups, visible: Spans, most: int, w
 
 
 class HashSemiJoin(TableAlgorithm):
-    """The tuples of R that have a partner, for a semi or anti join all of whose pairs are within the windows. Types
-    must have codes of 64 bits.
-    """
+    """The tuples of R that have a partner, for a semi or anti join all of whose pairs are within the windows."""
 
     name = "hash semi join"
     shapes = ("exists",)
 
     @cached_property
-    def _values(self) -> _Values | None:
-        return None if self._terms is None or self._terms.bound is None else _values(self._terms, self._terms.bound)
-
-    @cached_property
-    def _terms(self) -> Comparisons | None:
-        return None if self.job.visible.limits else Comparisons.of(self.job)
-
-    @cached_property
-    def _groups(self) -> KeyGroups | None:
-        if self._terms is None or (self._terms.bound is not None and self._values is None):
+    def _found(self) -> tuple[KeyGroups | None, _Values | None] | None:
+        """The groups of equal keys, None for one of all tuples, and the values that an inequality compares, if there is
+        one; None for other conditions.
+        """
+        job = self.job
+        if job.visible.limits:
             return None
-        return groups_of(self._terms, self._values, self.job.work)
+        if (terms := Comparisons.of(job)) is None:
+            return _of_codes(job)
+        values = None if terms.bound is None else _values(terms, terms.bound)
+        if terms.bound is not None and values is None:
+            return _of_codes(job)
+        groups = groups_of(terms, values, job.work) if terms.equalities else None
+        return None if terms.equalities and groups is None else (groups, values)
 
     @property
     def suits(self) -> bool:
-        return self._groups is not None
+        return self._found is not None
 
     @property
     def explain(self) -> str:
-        assert self._terms is not None
-        how = _BY[bool(self._terms.equalities), self._terms.bound is not None]
+        assert self._found is not None
+        how = _BY[self._found[0] is not None, self._found[1] is not None]
         return f"rows without pairs, by a {self.name} {how}{self.job.work.text}"
 
     def run(self) -> TableMatches:
-        job, groups, values = self.job, self._groups, self._values
-        assert groups is not None
+        job = self.job
+        assert self._found is not None
+        groups, values = self._found
         job.work.begin(self.explain)
-        found = _by_keys(job.query, job.incoming, groups, job.work) if values is None else (
-            _by_values(job.query, job.incoming, values, groups, job.work))
+        if values is None:
+            assert groups is not None
+            found = _by_keys(job.query, job.incoming, groups, job.work)
+        elif groups is None:
+            found = _by_extreme(job.query, job.incoming, values, job.work)
+        else:
+            found = _by_values(job.query, job.incoming, values, groups, job.work)
         late = (_NONE, _NONE, _NONE) if not len(found.late) else _in_order(job.incoming, found)
         return TableMatches(found.met, *late, plan=self.explain, counters=job.counters(found.tried, found.count),
                             work=job.work)
@@ -305,12 +311,30 @@ def _values(terms: Comparisons, bound: Cmp) -> _Values | None:
                    bound.op in ("<=", ">="), (every[0], every[1]))
 
 
+def _of_codes(job: TableJob) -> tuple[KeyGroups | None, _Values] | None:
+    """As `HashSemiJoin._found`, by the codes of any types: one key of S is compared, and lies beyond one end of the
+    intervals of R's tuples only.
+    """
+    condition, groups = job.condition, job.groups
+    if not condition.decided or len(bounds := condition.bounds("s")) != 1:
+        return None
+    (of,) = bounds
+    keys, low, high = of.keys, of.low, of.high
+    if not len(keys) or not len(low) or not (end := groups.one_end(keys, low, high)):
+        return None
+    rises, some = end == "low", low <= high
+    there = keys >= least_code(low, high, job.work)
+    valid = None if some.all() else some, None if there.all() else there
+    compared = (low if rises else high, keys)
+    r, s = (codes.view(np.int64) ^ np.int64(-2**63) for codes in compared)  # in the order of the codes
+    numbers = None if groups.is_one else KeyGroups(*(groups.of(side) if mask is None else np.where(
+        mask, groups.of(side), -1) for side, mask in zip(SIDES, valid, strict=True)), 0, groups.count)
+    return numbers, _Values(r, s, 0 if rises else -1, True, valid)
+
+
 def groups_of(terms: Comparisons, values: _Values | None, work: Work) -> KeyGroups | None:
     """The groups of the equalities of ``terms``, without the tuples whose value is NULL."""
     valids = (None, None) if values is None else values.valid
-    if not terms.equalities:
-        r, s = (_NONE if valid is None else np.subtract(valid, 1, dtype=np.int64) for valid in valids)
-        return KeyGroups(r, s, 0, 1)
     points, possible = [], [np.ones(n, np.bool_) if valid is None else valid.copy() for n, valid in zip(
         (len(terms.tables[side]) for side in SIDES), valids, strict=True)]
     for term in terms.equalities:
@@ -390,11 +414,6 @@ def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: KeyGro
         room = np.empty(len(values.s), np.int64)  # of which the system gives what is written to
         n = loops["mark_met"](groups.r, groups.s, *keys, values.r, values.s, *way, *times, best, seen, met, room)
         risen = room[:n]
-    elif not len(groups.r) and not len(groups.s) and len(values.s):  # one group, without order: NumPy reads faster
-        extreme, compare = values.s.min() if values.flip else values.s.max(), _COMPARED[way]
-        count = sum(work.each(len(met), lambda mine: int(np.count_nonzero(compare(
-            values.r[mine], extreme, out=met[mine].view(np.bool_))))))
-        return _Found(met, count, _NONE, _NONE, 0)
     else:
         loops["fold_greatest"](groups.s, *keys, values.s, values.flip, best, seen)
     count = sum(work.each(len(met), lambda mine: int(loops["mark_late"](
@@ -402,13 +421,58 @@ def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: KeyGro
     late = np.flatnonzero(met == 1) if _asks_for_late(query) else _NONE
     partner = np.empty(len(late), np.int64)
     if len(late):
-        numbers = (groups.s[risen] - groups.least) if len(groups.s) else np.zeros(len(risen), np.int64)
+        numbers = groups.s[risen] - groups.least
         begins = np.zeros(groups.count + 1, np.int64)
         np.cumsum(np.bincount(numbers, minlength=groups.count), out=begins[1:])
         if groups.count > 1:
             risen = risen[stable_order(numbers)]
         loops["first_beyond"](late, groups.r, groups.least, values.r, *way, begins, risen, values.s, partner)
     return _Found(met, count, late, partner, len(late))
+
+
+def _by_extreme(query: Query, incoming: Arrivals, values: _Values, work: Work) -> _Found:
+    """By the greatest value of all."""
+    flip, rows, valid = values.flip, len(values.r), values.valid[0]
+    compare, met = _COMPARED[flip, values.equal], np.zeros(rows, np.uint8)
+    risen = _risen(values, work)
+    if not len(risen):
+        return _Found(met, 0, _NONE, _NONE, 0)
+    reached, first = values.s[risen], _NONE
+    if query.kind.how == "semi":  # the first tuple of R behind each of them
+        first = np.minimum(risen + 1, rows) if not incoming.is_timed else np.searchsorted(
+            incoming.times("r"), incoming.times("s")[risen], side="right")
+
+    def some(mine: slice) -> int:
+        of, found = values.r[mine], met[mine]
+        compare(of, reached[-1], out=found.view(np.bool_))
+        if valid is not None:
+            found &= valid[mine]
+        count = int(np.count_nonzero(found))
+        low, high = np.searchsorted(first, mine.start, side="right"), np.searchsorted(first, mine.stop)
+        cuts = np.maximum(first[max(low - 1, 0):high] - mine.start, 0)
+        if len(cuts):
+            upto = np.repeat(reached[max(low - 1, 0):high], np.diff(cuts, append=len(of)))
+            found[cuts[0]:] <<= compare(of[cuts[0]:], upto).view(np.uint8)
+        return count
+
+    count = sum(work.each(rows, some))
+    late = np.flatnonzero(met == 1) if _asks_for_late(query) else _NONE
+    at = np.searchsorted(reached ^ flip, values.r[late] ^ flip, side="left" if values.equal else "right")
+    return _Found(met, count, late, risen[at], len(late))
+
+
+def _risen(values: _Values, work: Work) -> Rows:
+    """The rows of S whose value exceeds those of all rows before: int64 (n,)."""
+    found, (compare, extreme) = [_NONE], (np.less, np.minimum) if values.flip else (np.greater, np.maximum)
+    for mine in work.slices(len(values.s)):
+        of = values.s[mine]
+        some = np.ones(len(of), np.bool_) if len(found) == 1 else compare(of, values.s[found[-1][-1]])
+        if values.valid[1] is not None:
+            some &= values.valid[1][mine]
+        if len(rows := np.flatnonzero(some)):
+            reached = extreme.accumulate(of[rows])
+            found.append(rows[np.diff(reached, prepend=~reached[:1]) != 0] + mine.start)
+    return np.concatenate(found)
 
 
 def _asks_for_late(query: Query) -> bool:

@@ -37,7 +37,7 @@ class Groups:
                  work: Work | None = None):
         self.sizes, self._work = (len(possible_r), len(possible_s)), work or plain_work()
         self._numbers: dict[str, Rows] = {}
-        every = [bool(possible.all()) for possible in (possible_r, possible_s)]
+        every = [not any(possible.strides) or bool(possible.all()) for possible in (possible_r, possible_s)]
         self.is_one, self.count = not points and all(every), 1
         if self.is_one:
             return

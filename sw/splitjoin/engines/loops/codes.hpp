@@ -212,4 +212,21 @@ inline void ordered_bounds(Array<const Own> codes, Bytes valid, int64_t op, uint
     }
 }
 
+// The eight bytes of each text from its byte `start` on as a number, the first one highest, 0 where there are none.
+// `ends`: where the first text begins in `content`, and where each ends.
+inline void text_words(Rows ends, Bytes content, int64_t start, CodesOut words) {
+    for (int64_t i = 0; i < words.size; i++) {
+        const int64_t at = ends[i] + start, left = ends[i + 1] - at;
+        uint64_t found = 0;
+        if (left > 0 && at + 8 <= content.size) {
+            __builtin_memcpy(&found, &content[at], 8);  // little-endian, as all platforms of the library are
+            found = __builtin_bswap64(found);
+            if (left < 8) found &= ~(~uint64_t{0} >> (8 * left));
+        } else {
+            for (int64_t k = 0; k < 8 && k < left; k++) found |= uint64_t{content[at + k]} << (56 - 8 * k);
+        }
+        words[i] = found;
+    }
+}
+
 }  // namespace splitjoin

@@ -29,6 +29,7 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(pairs_in_order), SPLITJOIN_LOOP(pairs_in_time), SPLITJOIN_LOOP(group_sums),
     SPLITJOIN_LOOP(merged_counts), SPLITJOIN_LOOP(merge_positions), SPLITJOIN_LOOP(last_of_group),
     SPLITJOIN_LOOP(first_of_group), SPLITJOIN_LOOP(note_rows), SPLITJOIN_LOOP(nearer), SPLITJOIN_LOOP(drop_far),
+    SPLITJOIN_LOOP(decision_times), SPLITJOIN_LOOP(text_words),
     SPLITJOIN_LOOP(float_extent), SPLITJOIN_LOOP(float_prefixes), SPLITJOIN_LOOP(range_float_sums),
     SPLITJOIN_LOOP(range_deviations), SPLITJOIN_LOOP(order_groups), SPLITJOIN_LOOP(places_in_groups),
     SPLITJOIN_LOOP(wavelet_levels), SPLITJOIN_LOOP(wavelet_select), SPLITJOIN_LOOP(range_frequencies),

@@ -11,7 +11,7 @@ from splitjoin.base.arrays import Ints
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import TablePairs
 from splitjoin.engines.slices import Slices
-from splitjoin.engines.sorting import stable_order
+from splitjoin.engines.sorting import rises, stable_order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
@@ -65,7 +65,7 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
         # Windows close on tuples as these come, and times rise: tuples of R are decided in their order.
         return OrderedRows(rows, partner, lambda: decided().places())
     if kind.how == "asof" and kind.direction == "forward":  # the partner decides, which comes within both windows
-        if (partner[1:] >= partner[:-1]).all():  # as where there are no keys
+        if rises(partner):  # as where there are no keys
             return OrderedRows(rows, partner, lambda: decided().places())
         order = stable_order(partner)
         return OrderedRows(rows[order], partner[order], lambda: decided().places())

@@ -206,3 +206,11 @@ def test_nearest_partners_at_times_of_many_rows_are_goldens(how: str, window: An
         expected = join(r, s, device="golden", **call)
         assert found.items.tolist() == expected.items.tolist()
         assert rows_of(found.table) == rows_of(expected.table)
+
+
+@pytest.mark.parametrize("on", ["r.t < s.t", "r.k = s.k AND r.t < s.t", "r.k = s.k AND r.u >= s.u",
+                                "r.f >= s.f AND s.k > 0"])
+def test_an_inequality_of_any_type_asks_for_the_extreme_of_each_key(on: str) -> None:
+    r = pa.table({name: pa.array([*values, *values[1:]], TYPES[name])[:6] for name, values in VALUES.items()})
+    for how in ("semi", "anti"):
+        assert "hash semi join on the first key beyond each bound" in join(r, r, on=on, how=how).plan

@@ -124,6 +124,12 @@ def test_times_at_the_ends_of_64_bits_are_compared_exactly(rows: list[tuple[int,
             (int(times_s[f]) - time, 1, f)] * (f >= 0 and int(times_s[f]) - time <= later)
         expected.append(min(apart)[2] if apart else -1)
     assert found.tolist() == expected
+    ordered, wanted, none = np.sort(times_s), np.array(times, np.int64), np.empty(0, np.int64)
+    behind_all = np.searchsorted(ordered, wanted, side="right")
+    args = ordered, behind_all - 1, np.where(behind_all < len(ordered), behind_all, -1)
+    loops()["nearer"](wanted, *args, np.uint64(earlier), np.uint64(later), found)
+    loops()["nearer"](wanted, ordered, none, behind_all, np.uint64(earlier), np.uint64(later), behind_all)
+    assert behind_all.tolist() == found.tolist()
 
 
 @settings(max_examples=examples(50), deadline=None)
