@@ -22,17 +22,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.arrays import Mask, Rows
-from splitjoin.lang import ir
+from splitjoin.lang import build, ir
 from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.field import measured
-from splitjoin.lang.ir import Cmp, Col, Expr, Lit, columns, distinct, rebuilt, sides
+from splitjoin.lang.ir import NEGATED, Cmp, Col, Expr, Lit, columns, distinct, rebuilt, sides
+from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import BOOL, EXACT, Exact, Float, Int, is_exact, is_text
+from splitjoin.plan.implication import implies
 from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, texts_of
-from splitjoin.plan.linear import ExactRelation
+from splitjoin.plan.linear import ExactRelation, Total
 from splitjoin.plan.passes.compiler import make_plan
 from splitjoin.plan.plan import Plan, Test, Tree
 
@@ -561,11 +563,12 @@ def _ranks(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
 
 @dataclass(frozen=True)
 class Reach:
-    """The terms of an as-of join's condition that hold of a partner if they hold of one farther away in time: ``<=`` of
-    a number and the difference of both time columns, which are floats. Subtraction of floats does not fall.
+    """The terms of an as-of join's condition that hold of a partner if they hold of one farther away in time: bounds on
+    S's time, beyond which a partner is too far away, and ``<=`` of a number and the difference of both times, which are
+    floats. Subtraction of floats does not fall.
 
     Attributes:
-        query: The query without them.
+        query: The query without them, and without what follows from the direction in which the join looks.
         terms: Their conjunction; None if there are none.
     """
 
@@ -575,11 +578,16 @@ class Reach:
     @classmethod
     def of(cls, query: Query) -> Reach:
         """The reach of ``query``."""
-        times, predicate = query.time, query.predicate
-        if not query.kind.is_asof or times is None or not isinstance(times.type, Float):
+        times, predicate, kind = query.time, query.predicate, query.kind
+        if not kind.is_asof or times is None or not (times.has_ticks or isinstance(times.type, Float)):
             return cls(query, None)
-        conjuncts = predicate.args if isinstance(predicate, ir.And) else (predicate,)
-        mine = [term for term in conjuncts if _is_reach(term, times)]
+        conjuncts = tuple(replace(term.a, op=NEGATED[term.a.op]) if isinstance(term, ir.Not) and isinstance(
+            term.a, Cmp) else term for term in (predicate.args if isinstance(predicate, ir.And) else (predicate,)))
+        if times.has_ticks and kind.direction != "nearest":
+            op: Any = {"backward": ">", "forward": "<"}[kind.direction] + "=" * kind.allow_exact
+            looks = build.compare(op, build.column(query.r, times.r), build.column(query.s, times.s), "")
+            conjuncts = tuple(term for term in conjuncts if not implies(looks, term))
+        mine = [term for term in conjuncts if _is_reach(term, times, kind)]
         others = tuple(term for term in conjuncts if term not in mine)
         rest = Lit(BOOL, True) if not others else others[0] if len(others) == 1 else ir.And(BOOL, others)
         return cls(replace(query, predicate=rest), ir.And(BOOL, tuple(mine)) if mine else None)
@@ -596,7 +604,14 @@ class Reach:
         return found
 
 
-def _is_reach(term: Expr, times: TimeColumns) -> bool:
+def _is_reach(term: Expr, times: TimeColumns, kind: Kind) -> bool:
+    if times.has_ticks:
+        if not isinstance(term, Cmp) or term.op in ("=", "<>") or not (is_exact(term.a.type) and is_exact(term.b.type)):
+            return False
+        of_s = [(e, "backward" if factor < 0 else "forward") for e, factor in Total.compared(term)[0].terms.items()
+                if "s" in sides(e)]
+        return len(of_s) == 1 and isinstance(of_s[0][0], Col) and of_s[0][0].name == times.s and (
+            of_s[0][1] == kind.direction)
     if not (isinstance(term, Cmp) and term.op == "<=" and isinstance(term.b, Lit)):
         return False
     apart, limit = term.a, term.b.value
@@ -605,5 +620,5 @@ def _is_reach(term: Expr, times: TimeColumns) -> bool:
     if not isinstance(apart, ir.Arith) or apart.op != "-" or isinstance(limit, (str, bytes)) or limit is None or not (
             limit >= 0):
         return False
-    sides = [e.a if isinstance(e, ir.Cast) else e for e in (apart.a, apart.b)]
-    return {(e.side, e.name) for e in sides if isinstance(e, Col)} == {("r", times.r), ("s", times.s)}
+    ends = [e.a if isinstance(e, ir.Cast) else e for e in (apart.a, apart.b)]
+    return {(e.side, e.name) for e in ends if isinstance(e, Col)} == {("r", times.r), ("s", times.s)}

@@ -30,7 +30,8 @@ CONDITIONS = (
     "r.x > 1 AND r.u = s.u AND s.f > 0", "r.u < s.u AND r.t <> s.t", "r.x + s.x > r.k * s.k", "r.x IS NULL",
     "r.x - s.x > 1", "r.x >= s.x AND s.x >= r.x AND r.k = s.k", "2 * r.x - s.x <= 3 AND 4 * r.x - 2 * s.x < 7",
     "2 * r.x = 2 * s.x + 1", "r.x <= s.x AND r.x - s.x >= 1", "r.x + r.k - s.x >= s.k AND r.t <= s.t",
-    "r.k - s.k = NULL", "r.x + s.x > r.none AND r.k = s.k", "r.k = s.k AND r.x - s.x < NULL")
+    "r.k - s.k = NULL", "r.x + s.x > r.none AND r.k = s.k", "r.k = s.k AND r.x - s.x < NULL",
+    "r.k = s.k AND NOT (s.ts > r.ts)", "r.ts - s.ts BETWEEN 0 AND 3", "2 * s.ts >= r.ts + r.x AND s.x >= r.x")
 WINDOWS = (None, "ROWS 3", ("ROWS 1", "ROWS 5"), "RANGE 4", ("RANGE 0", "RANGE 9"), "ROWS 4 RANGE 3",
            "RANGE 9223372036854775807", "ROWS 99999999999999999999")
 
@@ -214,3 +215,16 @@ def test_an_inequality_of_any_type_asks_for_the_extreme_of_each_key(on: str) -> 
     r = pa.table({name: pa.array([*values, *values[1:]], TYPES[name])[:6] for name, values in VALUES.items()})
     for how in ("semi", "anti"):
         assert "hash semi join on the first key beyond each bound" in join(r, r, on=on, how=how).plan
+
+
+@pytest.mark.parametrize(("direction", "on"), [
+    ("backward", "r.k = s.k AND s.ts <= r.ts"), ("backward", "r.k = s.k AND r.ts - s.ts BETWEEN 0 AND 9"),
+    ("backward", "NOT (s.ts < r.ts - r.x) AND s.k = r.k AND NOT (s.ts - r.ts > 5)"),
+    ("forward", "s.ts >= r.ts AND s.ts <= r.ts + 9 AND r.k = s.k"), ("forward", "r.k = s.k AND s.ts < r.ts + r.x")])
+def test_bounds_of_time_in_the_condition_look_at_one_partner(direction: str, on: str) -> None:
+    """As the direction and a tolerance: what is not within them of the nearest one is not within them of others."""
+    r, s = large(5, 400), large(6, 400)
+    found, wanted = (join(r, s, on=on, time="ts", how="asof_left", direction=direction, device=device)
+                     for device in ("cpu", "golden"))
+    assert found.plan.startswith("rows without pairs, by equal keys and time")
+    assert found.items.tolist() == wanted.items.tolist()
