@@ -25,6 +25,7 @@ from .subqueries import (
     SubqueryJoin,
     SubqueryValue,
     has_query,
+    is_aggregated,
     is_exists,
     subquery_join,
     subquery_value,
@@ -334,9 +335,26 @@ class _Joins:
             raise StatementError(f"a table that names those before it takes JOIN and LEFT JOIN, not "
                                  f"{join.how.upper().replace('_', ' ')} JOIN")
         self._of.said(join.item.node, "a table for each row")
-        label, = self._item(join.item).parts
+        (label, table), = self._item(join.item).parts.items()
         item = replace(join.item, node=self._outputs.shown(join.item.node))
+        if (made := self._aggregated_row(left, item)) is not None:
+            return JoinedTables({label: made.rename_columns([*table.column_names, OF_ROW])})
         return lateral_rows(self._db, left, item, label, _said(self._scope, item.node))
+
+    def _aggregated_row(self, left: JoinedTables, item: FromItem) -> pa.Table | None:
+        """The one row that aggregates without GROUP BY have for each row of ``left``, with its number; else None."""
+        query, made = item.node.unnest(), list[pa.ChunkedArray]()
+        if not isinstance(query, exp.Select) or not all(is_aggregated([e], self._database.aggregates)
+                                                        for e in query.expressions):
+            return None
+        for listed in query.expressions:
+            one = query.copy()
+            one.set("expressions", [listed.copy()])
+            known = self._qualified([exp.Subquery(this=one)])[0]
+            if known is None or (value := self._value_of(known.unnest(), left)) is None:
+                return None
+            made.append(value.column(0))
+        return pa.table([*made, pa.array(np.arange(len(left)))], [f"c{n}" for n in range(len(made) + 1)])
 
     def _nearest(self, left: JoinedTables, right: JoinedTables, join: FromJoin) -> JoinedTables:
         """The rows of a join by NEAREST BY."""

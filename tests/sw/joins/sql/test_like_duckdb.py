@@ -140,6 +140,7 @@ SELECT a.k, z FROM a JOIN (SELECT a.k + 1 AS z) q ON z > 3
 SELECT a.n, q.m FROM a LEFT JOIN LATERAL (SELECT m FROM b WHERE b.m > a.n ORDER BY m LIMIT 1) q ON true
 SELECT a.n, q.c FROM a CROSS JOIN LATERAL (SELECT count(*) AS c FROM b WHERE b.k <> a.k) q WHERE c > 1 ORDER BY a.n
 SELECT a.n, z, y, c.w FROM a, (SELECT k + 1) q(z), (SELECT z * 2 AS y) p LEFT JOIN c ON c.k = y - z
+SELECT a.n, q.* FROM a, LATERAL (SELECT count(*) AS c, max(m) + 1 FROM b WHERE b.k = a.k AND b.m > a.n) q
 SELECT * FROM a LEFT JOIN LATERAL (SELECT m AS z FROM b WHERE b.k = a.k) q ON z < n
 SELECT a.n, b.m, z FROM a FULL JOIN b ON a.k = b.k LEFT JOIN LATERAL (SELECT n + m AS z) q ON true
 SELECT a.n, b.m FROM a JOIN b USING (k), LATERAL (SELECT n * m AS z) q WHERE z > 80
