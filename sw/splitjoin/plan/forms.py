@@ -8,7 +8,7 @@ means that its value is NULL. The passes replace comparisons by simpler ones, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Union
 
@@ -22,7 +22,7 @@ from splitjoin.lang.types import BOOL, EXACT, Bool, Float, is_exact
 from .keys import Key
 from .linear import Total
 from .passes.conditions import TooManyCases
-from .relations import Relation, exclude
+from .relations import Relation, exclude, united
 from .text import key_text, relation_text
 
 TruthValue = Literal["true", "false", "null"]
@@ -114,12 +114,24 @@ def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
         return junction(op, kept)
     if len(kept) < 2:
         return kept[0] if kept else neutral
+    if op == "or" and len(joint := _united(kept)) < len(kept):
+        return junction(op, joint)
     first, *others = (a.args if isinstance(a, Junction) else (a,) for a in kept)  # each combined by the other operator
     common = [x for x in first if all(x in of for of in others)]
     if not common:
         return Junction(op, tuple(kept))
     rests = (junction(other, (x for x in of if x not in common)) for of in (first, *others))
     return junction(other, (*common, junction(op, rests)))
+
+
+def _united(forms: Sequence[Form]) -> list[Form]:
+    """``forms``, one of which must hold, with one test in place of those of the same keys whose ranges touch."""
+    tests: dict[tuple[Key, Key], list[tuple[Relation, ...]]] = {}
+    for form in forms:
+        if isinstance(form, Compared):
+            tests.setdefault((form.r, form.s), []).append(form.relations)
+    return [*(form for form in forms if not isinstance(form, Compared)),
+            *(Compared(*keys, relations) for keys, of in tests.items() for relations in united(of))]
 
 
 def _given(form: Form, known: Collection[Form], op: Literal["and", "or"]) -> Form | None:

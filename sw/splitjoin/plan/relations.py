@@ -8,7 +8,8 @@ are exact to the last bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Union
 
 import numpy as np
@@ -117,6 +118,32 @@ def tightest(relations: Sequence[Relation]) -> list[Relation]:
         return isinstance(a, (FloatOrder, TextOrder)) and isinstance(b, type(a)) and _SIGNS[a.op] > _SIGNS[b.op]
 
     return [a for a in relations if not any(implies(b, a) for b in relations)]
+
+
+def united(alternatives: Sequence[Sequence[Relation]]) -> list[tuple[Relation, ...]]:
+    """Those of ``alternatives`` of the same keys, one of which must hold, with one in place of all exact ones whose
+    ranges of ``g·R + h·S`` touch: ``x = a OR x = a + 1`` is a range of two.
+    """
+    ranges, others = dict[ExactRelation, list[tuple[float, float]]](), list[tuple[Relation, ...]]()
+    for relations in alternatives:
+        alike = {replace(of, c=0, op="=") for of in relations if isinstance(of, ExactRelation)}
+        if len(alike) != 1 or not all(isinstance(of, ExactRelation) for of in relations):
+            others.append(tuple(relations))
+            continue
+        ends = [(of.op, of.c) for of in relations if isinstance(of, ExactRelation)]
+        ranges.setdefault(alike.pop(), []).append((max((c for op, c in ends if op != ">="), default=-inf),
+                                                   min((c for op, c in ends if op != "<="), default=inf)))
+    for of, pieces in ranges.items():
+        joint = list[tuple[float, float]]()
+        for low, high in sorted(pieces):
+            if joint and low <= joint[-1][1] + 1:
+                low, high = joint[-1][0], max(high, joint.pop()[1])
+            joint.append((low, high))
+        if (-inf, inf) in joint:  # which no relation says
+            return [tuple(relations) for relations in alternatives]
+        others += [(replace(of, c=int(low)),) if low == high else tuple(replace(of, c=int(c), op=op) for op, c in (
+            ("<=", low), (">=", high)) if abs(c) < inf) for low, high in joint]  # type: ignore[arg-type]
+    return others
 
 
 def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:
