@@ -586,7 +586,8 @@ class Reach:
         if times.has_ticks and kind.direction != "nearest":
             op: Any = {"backward": ">", "forward": "<"}[kind.direction] + "=" * kind.allow_exact
             looks = build.compare(op, build.column(query.r, times.r), build.column(query.s, times.s), "")
-            conjuncts = tuple(term for term in conjuncts if not implies(looks, term))
+            conjuncts = tuple(term for term in conjuncts if {*columns(term)} != {*columns(looks)} or not implies(
+                looks, term))
         mine = [term for term in conjuncts if _is_reach(term, times, kind)]
         others = tuple(term for term in conjuncts if term not in mine)
         rest = Lit(BOOL, True) if not others else others[0] if len(others) == 1 else ir.And(BOOL, others)
