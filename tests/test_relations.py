@@ -207,6 +207,15 @@ def test_equalities_are_joined_by_one_algorithm(shape: str, how: str) -> None:
     assert len({splitjoin.join(R, S, on=text, how=how, threads=1).plan for text in on}) == 1
 
 
+@pytest.mark.parametrize("writings", [
+    ["r.x - s.a BETWEEN 0 AND 1", "r.x = s.a OR r.x = s.a + 1", "r.x - s.a IN (0, 1)", "s.a IN (r.x - 1, r.x)"],
+    ["r.y <= s.b + 1", "r.y < s.b OR r.y IN (s.b + 1, s.b)"]])
+def test_alternatives_whose_ranges_touch_are_one_range(writings: Sequence[str]) -> None:
+    found = [splitjoin.join(R, S, on=f"{_KEYS} AND ({text})", threads=1) for text in writings]
+    assert len({one.plan for one in found}) == 1
+    assert all(one.table.equals(found[0].table) for one in found)
+
+
 @pytest.mark.parametrize("how", ["asof", "asof_left"])
 def test_what_an_as_of_join_implies_costs_nothing(how: str) -> None:
     _check_costs([_looked_at(on, how=how, time="ts") for on in (_KEYS, f"{_KEYS} AND s.ts <= r.ts")])
