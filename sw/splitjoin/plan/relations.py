@@ -141,8 +141,9 @@ def united(alternatives: Sequence[Sequence[Relation]]) -> list[tuple[Relation, .
             joint.append((low, high))
         if (-inf, inf) in joint:  # which no relation says
             return [tuple(relations) for relations in alternatives]
-        others += [(replace(of, c=int(low)),) if low == high else tuple(replace(of, c=int(c), op=op) for op, c in (
-            ("<=", low), (">=", high)) if abs(c) < inf) for low, high in joint]  # type: ignore[arg-type]
+        for low, high in joint:
+            ends_of: list[tuple[CmpOp, float]] = [("=", low)] if low == high else [("<=", low), (">=", high)]
+            others.append(tuple(replace(of, c=int(c), op=op) for op, c in ends_of if abs(c) < inf))
     return others
 
 

@@ -268,14 +268,14 @@ def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
     """The last partners before each tuple of R, "back", and the first ones behind it, "fore", by equal keys alone; and
     how much earlier and later than it those of a join in both directions may be. As the loop `nearer` takes them.
     """
-    by_time, found = visible.limits and visible.lengths is not None, dict[str, Rows]()
-    if not by_time and not visible.hold_all:
+    lengths, found = visible.lengths if visible.limits else None, dict[str, Rows]()
+    if lengths is None and not visible.hold_all:
         for name, start, end in _looked(kind, incoming, visible, work):
             at, limit = (end, start) if name == "back" else (start, end)
             found[name] = nearest_partners(at, limit, groups, work, last=name == "back")
         return found, _NO_LIMITS
     # Only times limit the windows, if anything does: the nearest is looked at alone.
-    earlier, later = (np.uint64(min(length, 2**64 - 1)) for length in visible.lengths) if by_time else _NO_LIMITS
+    earlier, later = (np.uint64(min(length, 2**64 - 1)) for length in lengths) if lengths is not None else _NO_LIMITS
     behind, ahead = _split(kind, incoming, work)
     if behind is not None and behind is ahead and groups.is_one:
         return {"back": _EVERY, "fore": behind}, (earlier, later)
@@ -285,7 +285,7 @@ def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
         found["fore"] = nearest_partners(ahead, None, groups, work, last=False)
     if kind.direction == "nearest":
         return found, (earlier, later)
-    if by_time:
+    if lengths is not None:
         loops, (partner,) = work.loops, found.values()
         times, times_s = (aligned(incoming.times(of)) for of in SIDES)
         work.map(lambda mine: loops["drop_far"](times[mine], times_s, earlier, later, partner[mine]),

@@ -327,9 +327,12 @@ def _of_codes(job: TableJob) -> tuple[KeyGroups | None, _Values] | None:
     valid = None if some.all() else some, None if there.all() else there
     compared = (low if rises else high, keys)
     r, s = (codes.view(np.int64) ^ np.int64(-2**63) for codes in compared)  # in the order of the codes
-    numbers = None if groups.is_one else KeyGroups(*(groups.of(side) if mask is None else np.where(
-        mask, groups.of(side), -1) for side, mask in zip(SIDES, valid, strict=True)), 0, groups.count)
-    return numbers, _Values(r, s, 0 if rises else -1, True, valid)
+    values = _Values(r, s, 0 if rises else -1, True, valid)
+    if groups.is_one:
+        return None, values
+    of_r, of_s = (groups.of(side) if mask is None else np.where(mask, groups.of(side), -1)
+                  for side, mask in zip(SIDES, valid, strict=True))
+    return KeyGroups(of_r, of_s, 0, groups.count), values
 
 
 def groups_of(terms: Comparisons, values: _Values | None, work: Work) -> KeyGroups | None:
