@@ -19,6 +19,8 @@ from .table_work import Work, plain_work
 #: Times as many numbers as there are keys that are counted without sorting these; and rows as there are different keys,
 #: so that these are few.
 _SPREAD = 4
+#: Slots of a hash table up to which it grows without a look at how many keys will be different.
+_SMALL = 1 << 16
 
 
 class Groups:
@@ -176,7 +178,10 @@ def _hash_table(loops: Mapping[str, Any], keys: Codes, numbers: Rows) -> tuple[C
     known, taken, count = np.empty(1024, np.uint64), np.full(1024, -1), np.zeros(1, np.int64)
     at = loops["fill_table"](keys, numbers, 0, known, taken, count)
     while at < len(keys):
-        larger = np.empty(4 * len(known), np.uint64), np.full(4 * len(known), -1)
+        size = 4 * len(known)
+        if size > _SMALL:  # as large as all keys ask for, if as many of the others are different
+            size = max(2 * len(known), 1 << (2 * int(count[0]) * len(keys) // at).bit_length())
+        larger = np.empty(size, np.uint64), np.full(size, -1)
         loops["move_table"](known, taken, *larger)
         known, taken = larger
         at = loops["fill_table"](keys, numbers, at, known, taken, count)
