@@ -607,7 +607,8 @@ class Reach:
 
 def _is_reach(term: Expr, times: TimeColumns, kind: Kind) -> bool:
     if times.has_ticks:
-        if not isinstance(term, Cmp) or term.op in ("=", "<>") or not (is_exact(term.a.type) and is_exact(term.b.type)):
+        if not isinstance(term, Cmp) or term.op in ("=", "<>") or not (is_exact(term.a.type) and is_exact(
+                term.b.type)) or any(isinstance(e, Lit) and e.value is None for e, _ in distinct(term)):
             return False
         of_s = [(e, "backward" if factor < 0 else "forward") for e, factor in Total.compared(term)[0].terms.items()
                 if "s" in sides(e)]
