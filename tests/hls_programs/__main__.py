@@ -20,7 +20,7 @@ _BATCH = 100
 
 
 def _checked(seeds: range) -> tuple[dict[int, str], float]:
-    """What was found, and the CPU seconds of it."""
+    """The differences that were found, and the CPU seconds that it took."""
     with tempfile.TemporaryDirectory() as folder:
         found = check_batch(seeds, Path(folder))
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
