@@ -82,6 +82,9 @@ class EmulatorDevice(DesignedDevice):
         return self.target if self._is_design else None
 
     def _built(self, design: Sidecar) -> CircuitDevice:
+        if design.link != "uart":
+            raise DeviceError(f"the emulator has boards with their UART, but {self.target} was built for an FT232H; "
+                              f"build the circuit without --ft232h")
         device = replace(self, target=design.board, pack=design.pack, **{**design.parameters, "fold": self.fold})
         object.__setattr__(device, "_opened", self._opened)  # the same row of boards
         return device

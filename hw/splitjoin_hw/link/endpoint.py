@@ -33,16 +33,18 @@ _WAIT = 8
 class LinkEndpoint(wiring.Component):
     """Implements `splitjoin.link.frames` for records of ``record_bytes`` and items of ``item_bytes`` bytes.
 
-    Ports: ``data``, ``stb``: received bytes, at least 12 cycles apart. ``o``: bytes to send. ``records``, ``items``:
-    the join's streams, in whole bytes. ``addr``, ``w_stb``, ``w_data``, ``r_data``: its register bus of ``addr_bits``.
-    ``reset``: resets the join. ``abi``: the ABI hash of the join, 64 bits. ``ring``, ``slots``, ``slot_bytes``: sizes
-    of the buffers, powers of two. A frame's records stay in the ring, unseen by the join, until the frame's CRC is
-    right; replies stay in their slots until the host has acknowledged them. ``packer``: packs the items, if given.
+    Ports: ``data``, ``stb``: received bytes, at least 12 cycles apart, or 2 if ``wide``. ``o``: bytes to send.
+    ``records``, ``items``: the join's streams, in whole bytes. ``addr``, ``w_stb``, ``w_data``, ``r_data``: its
+    register bus of ``addr_bits``. ``reset``: resets the join. ``abi``: the ABI hash of the join, 64 bits. ``ring``,
+    ``slots``, ``slot_bytes``: sizes of the buffers, powers of two. A frame's records stay in the ring, unseen by the
+    join, until the frame's CRC is right; replies stay in their slots until the host has acknowledged them. ``packer``:
+    packs the items, if given. ``wide``: the CRC takes a byte a cycle.
     """
 
     def __init__(self, record_bytes: int, item_bytes: int, addr_bits: int, *, abi: int = 0, ring: int = RING,
-                 slots: int = SLOTS, slot_bytes: int = SLOT_BYTES, packer: ItemPacker | None = None):
-        self._packer = packer
+                 slots: int = SLOTS, slot_bytes: int = SLOT_BYTES, packer: ItemPacker | None = None,
+                 wide: bool = False):
+        self._packer, self._wide = packer, wide
         self._ring = RecordRing(record_bytes, ring)
         self._slots = ReplySlots(item_bytes if packer is None else 1, slots, slot_bytes)
         self._sequencer = Sequencer(slots)
@@ -56,7 +58,7 @@ class LinkEndpoint(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.deframer = deframer = Deframer()
+        m.submodules.deframer = deframer = Deframer(wide=self._wide)
         m.submodules.sequencer = sequencer = self._sequencer
         ring, slots = self._ring, self._slots
         m.submodules.ring = ResetInserter(sequencer.fresh)(ring)
@@ -114,7 +116,7 @@ class LinkEndpoint(wiring.Component):
 
     def _send(self, m: Module, sequencer: Sequencer, slots: ReplySlots, ring: RecordRing) -> None:
         """The bytes of the replies that ``sequencer`` offers, framed."""
-        m.submodules.framer = framer = Framer()
+        m.submodules.framer = framer = Framer(wide=self._wide)
         wiring.connect(m, wiring.flipped(self.o), framer.o)
         session = Signal(32)
         about = Array([*self._about])

@@ -9,20 +9,24 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.link.frames import CRC_BYTES, CRC_POLYNOMIAL, CRC_RESIDUE, END, ESC, ESC_END, ESC_ESC
 
 
-def _crc(crc: Value, bit: Value) -> Value:
-    """The CRC's register after one more bit."""
-    return (crc >> 1)[:31] ^ Mux(crc[0] ^ bit, CRC_POLYNOMIAL, 0)
+def _crc(crc: Value, bits: Value) -> Value:
+    """The CRC's register after ``bits``."""
+    for bit in bits:
+        crc = (crc >> 1)[:31] ^ Mux(crc[0] ^ bit, CRC_POLYNOMIAL, 0)
+    return crc
 
 
 class Deframer(wiring.Component):
     """Finds frames in received bytes.
 
-    ``data``, ``stb``: received bytes, at least 12 cycles apart, as the CRC takes a bit a cycle. ``byte``, ``write``: a
-    byte of a frame's content or CRC, and ``index``, its position, up to 15. ``end``: a frame ends; with ``good`` its
-    stuffing and CRC are right. After every END the state is that after power-up, whatever came before.
+    ``data``, ``stb``: received bytes, at least 12 cycles apart, as the CRC takes a bit a cycle; 2 if ``wide``, where it
+    takes a byte. ``byte``, ``write``: a byte of a frame's content or CRC, and ``index``, its position, up to 15.
+    ``end``: a frame ends; with ``good`` its stuffing and CRC are right. After every END the state is that after
+    power-up, whatever came before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, wide: bool = False) -> None:
+        self._step = 8 if wide else 1
         super().__init__({"data": In(8), "stb": In(1), "byte": Out(8), "write": Out(1), "index": Out(4),
                           "end": Out(1), "good": Out(1)})
 
@@ -34,7 +38,8 @@ class Deframer(wiring.Component):
         escape = Signal()
         bad = Signal()
         with m.If(bits != 0):
-            m.d.sync += [crc.eq(_crc(crc, shift[0])), shift.eq(shift >> 1), bits.eq(bits - 1)]
+            m.d.sync += [crc.eq(_crc(crc, shift[:self._step])), shift.eq(shift >> self._step),
+                         bits.eq(bits - self._step)]
         is_end, is_escape = self.data == END, (self.data == ESC) & ~escape
         m.d.comb += [self.byte.eq(Mux(~escape, self.data, Mux(self.data == ESC_END, END, ESC))),
                      self.write.eq(self.stb & ~is_end & ~is_escape),
@@ -54,9 +59,12 @@ class Deframer(wiring.Component):
 
 
 class Framer(wiring.Component):
-    """Makes frames: ``i`` are the bytes of their contents, the ``last`` one marked; ``o`` are the bytes to send."""
+    """Makes frames: ``i`` are the bytes of their contents, the ``last`` one marked; ``o`` are the bytes to send. A byte
+    takes 10 cycles, or 3 if ``wide``.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, wide: bool = False) -> None:
+        self._step = 8 if wide else 1
         super().__init__({"i": In(stream.Signature(data.StructLayout({"byte": 8, "last": 1}))),
                           "o": Out(stream.Signature(8))})
 
@@ -83,8 +91,9 @@ class Framer(wiring.Component):
                 with m.If(self.i.valid):
                     m.next = "CRC"
             with m.State("CRC"):
-                m.d.sync += [crc.eq(_crc(crc, shift[0])), shift.eq(shift >> 1), bits.eq(bits - 1)]
-                with m.If(bits == 1):
+                m.d.sync += [crc.eq(_crc(crc, shift[:self._step])), shift.eq(shift >> self._step),
+                             bits.eq(bits - self._step)]
+                with m.If(bits == self._step):
                     m.next = "SEND"
             with m.State("SEND"):
                 m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(

@@ -1,4 +1,4 @@
-"""The whole circuit of a board with a serial port: UART, link endpoint and join, in one clock domain."""
+"""The whole circuit of a board: UART or FIFO chip, link endpoint and join, in one clock domain."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from ..circuit import circuit
 from ..memory.sdram import SdramController
 from ..parts import Submodules
 from .endpoint import LinkEndpoint
+from .ft232h import Ft232hFifo, Ft232hSignature
 from .packing import ItemPacker, RecordUnpacker
 from .registers import bus_ports
 from .uart import UartReceiver, UartTransmitter, bit_step
 
 
 class LinkedJoin(wiring.Component):
-    """The join of ``config`` behind the link on the pins ``rx`` and ``tx`` of a UART.
+    """The join of ``config`` behind the link on the pins ``rx`` and ``tx`` of a UART, or ``ft232h`` of a FIFO chip.
 
     ``clock_hz`` is the frequency of domain ``sync`` and ``baud`` the serial rate, both in Hz, with 4 to 1024 cycles a
-    bit (else `ValueError`). ``pack``: items are packed on the link. ``parts``: as of `splitjoin_hw.top.Top`.
-    ``sdram``: the controller of memory ``sdram``, which then has its pins at the port ``sdram``; else None.
+    bit (else `ValueError`). Without ``baud`` the link has the FIFO's pins, in domain ``fifo``. ``pack``: items are
+    packed on the link. ``parts``: as of `splitjoin_hw.top.Top`. ``sdram``: the controller of memory ``sdram``, which
+    then has its pins at the port ``sdram``; else None.
     """
 
-    def __init__(self, config: Configuration, *, clock_hz: int, baud: int, pack: bool = False,
+    def __init__(self, config: Configuration, *, clock_hz: int, baud: int | None, pack: bool = False,
                  parts: Submodules | None = None, sdram: SdramController | None = None):
-        bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
+        if baud is not None:
+            bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
         if config.memory != ("bram" if sdram is None else "sdram"):
             raise ValueError(f"memory must be 'sdram' with a controller of SDRAM, and 'bram' without one, not "
                              f"{config.memory!r} {'without' if sdram is None else 'with'} one")
         self.config, self._parts, self._sdram = config, parts, sdram
-        self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
+        self._uart = None if baud is None else (UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud))
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
         packer = ItemPacker(config.item_record, whole_stars=bool(config.folds)) if pack else None
         self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash,
-                                      packer=packer)
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1),
+                                      packer=packer, wide=baud is None)
+        super().__init__({**({"rx": In(1, init=1), "tx": Out(1, init=1)} if baud is not None else
+                             {"ft232h": Out(Ft232hSignature())}),
                           **({} if sdram is None else {"sdram": Out(sdram.pins.signature)})})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.receiver = receiver = self._receiver
-        m.submodules.transmitter = transmitter = self._transmitter
         m.submodules.endpoint = endpoint = self._endpoint
         join = circuit(self.config, self._parts)
         reset = endpoint.reset
@@ -64,9 +66,15 @@ class LinkedJoin(wiring.Component):
             m.d.comb += [unpacker.i.payload.eq(join.o.payload), unpacker.i.valid.eq(join.o.valid),
                          join.o.ready.eq(unpacker.i.ready)]
             items = unpacker.o
+        if self._uart is None:
+            m.submodules.fifo = receiver = transmitter = Ft232hFifo()
+            wiring.connect(m, receiver.pins, wiring.flipped(self.ft232h))
+            m.d.comb += receiver.stall.eq(reset)  # a frame may be over sooner than that
+        else:
+            m.submodules.receiver, m.submodules.transmitter = receiver, transmitter = self._uart
+            m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
         wiring.connect(m, endpoint.o, transmitter.i)
         m.d.comb += [
-            receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx),
             endpoint.data.eq(receiver.data), endpoint.stb.eq(receiver.stb),
             join.i.payload.eq(endpoint.records.payload), join.i.valid.eq(endpoint.records.valid),
             endpoint.records.ready.eq(join.i.ready),

@@ -27,6 +27,8 @@ from .options import hertz
 _SIDECAR = "design.json"
 #: Logic cells of an iCE40 that the smallest circuit with a join core and a link takes (docs/boards.md).
 _LEAST = 9_985
+#: The rate at which drivers open a pseudo-terminal, which has none.
+_TERMINAL_BAUD = 3_000_000
 #: What to do on boards with fewer.
 _SMALL = "an iCE40 and a Tang Nano 9K hold a small circuit: --small --row-bits 16"
 
@@ -37,6 +39,9 @@ def build_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--board", metavar="NAME", required=True, help="the board; `splitjoin boards` lists them")
     group.add_argument("--baud", type=hertz, metavar="B", help="serial rate in Hz (the highest of the board's bridge, "
                                                                "3,000,000 at most; 115,200 where it is unknown)")
+    group.add_argument("--ft232h", metavar="PINS", help="an FT232H at these 15 pins carries the link, not the UART: "
+                                                        "of D0 to D7, RXF#, TXE#, RD#, WR#, OE#, SIWU# and CLKOUT, as "
+                                                        "gpio_0:5 or B11, with commas between them; on ECP5")
     group.add_argument("--pll", type=hertz, metavar="HZ", help="frequency of the circuit, which the FPGA's PLL makes; "
                                                                "on ECP5, iCE40 and Gowin (the board's own clock)")
     group.add_argument("--pack", action="store_true", help="pack items on the link as differences: a third of "
@@ -63,7 +68,12 @@ def build_bitstream(args: argparse.Namespace) -> None:
     board, folder = flow.find(args.board), Path(args.output)
     if args.pll is not None:
         board = flow.clocked(board, args.pll)
-    baud = flow.default_baud(board) if args.baud is None else args.baud
+    if args.ft232h is not None:
+        if args.baud is not None:
+            raise InputError("--baud is the rate of a UART, which --ft232h replaces; leave one of them out")
+        board, link, baud = flow.with_ft232h(board, args.ft232h), "ft232h", None
+    else:
+        link, baud = "uart", flow.default_baud(board) if args.baud is None else args.baud
     held = config.cores * config.capacity
     stars = 1 / found["precision"] if found["precision"] else 0.0
     start = time.monotonic()
@@ -80,8 +90,9 @@ def build_bitstream(args: argparse.Namespace) -> None:
                                  seconds=args.time_limit, progress=progress)
     except CapacityError as error:
         raise CapacityError(f"{error}; {_what_fits(query, config, board.name)}") from None
-    Sidecar.of(parameters, config, board=board.name, clock_hz=board.clock_hz, baud=baud, pack=args.pack,
-               aggregates=query.aggregates, query=described_query(args), pins=flow.pins(board)).write(folder / _SIDECAR)
+    Sidecar.of(parameters, config, board=board.name, clock_hz=board.clock_hz, baud=baud or _TERMINAL_BAUD,
+               link=link, pack=args.pack, aggregates=query.aggregates, query=described_query(args),
+               pins=flow.pins(board)).write(folder / _SIDECAR)
     if isinstance(report, list):
         print(f"{folder} has a project for Vivado: {', '.join(report)}. It was not run here; run build_top.sh there, "
               f"which needs Vivado and writes top.bit")
@@ -90,6 +101,9 @@ def build_bitstream(args: argparse.Namespace) -> None:
         print(f"the bitstream is in {folder}, with the report as report.html; load it with `splitjoin program "
               f"{folder}`")
     print(f"run joins on it with --device uart:PORT --design {folder / _SIDECAR}")
+    if link != "uart":
+        print("splitjoin does not open an FT232H itself: a program on the host must set the chip to its synchronous "
+              "FIFO mode, by FTDI's D2XX or libftdi, and join its bytes to a pseudo-terminal, which is PORT")
 
 
 def _what_fits(query: Query, config: Configuration, board: str) -> str:

@@ -33,6 +33,7 @@ class Sidecar:
         abi: The ABI hash of the configuration, 64 bits.
         board: The board's name.
         clock_hz, baud: Frequency of the circuit's clock and rate of its UART, in Hz.
+        link: ``uart``, or ``ft232h``; ``baud`` is then the rate at which drivers open the terminal of its bridge.
         pack: Items are packed on the link; for emulators, as the circuit tells drivers itself.
         aggregates: The aggregates that the circuit folds, by name, as the user wrote them; empty if it folds none.
         query: The options of the query that it was built for, by name; for people, and for messages.
@@ -44,6 +45,7 @@ class Sidecar:
     board: str
     clock_hz: int
     baud: int
+    link: str = "uart"
     pack: bool = False
     aggregates: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
@@ -51,14 +53,14 @@ class Sidecar:
 
     @classmethod
     def of(cls, parameters: CircuitParameters, config: Configuration, *, board: str, clock_hz: int,
-           baud: int, pack: bool = False, aggregates: Sequence[Aggregate] = (), query: dict[str, str] | None = None,
-           pins: dict[str, str] | None = None) -> Sidecar:
+           baud: int, link: str = "uart", pack: bool = False, aggregates: Sequence[Aggregate] = (),
+           query: dict[str, str] | None = None, pins: dict[str, str] | None = None) -> Sidecar:
         """The sidecar of the circuit with ``config``, made from ``parameters``. ``aggregates``: those of the query that
         the circuit is built for; the sidecar lists them if the circuit folds.
         """
         named = {name: getattr(parameters, name) for name in _NAMES}
         return cls(parameters=named, abi=config.abi_hash, board=board, clock_hz=clock_hz, baud=baud,
-                   pack=pack, aggregates={a.name: a.text for a in aggregates} if config.folds else {},
+                   link=link, pack=pack, aggregates={a.name: a.text for a in aggregates} if config.folds else {},
                    query=query or {}, pins=pins or {})
 
     def check(self, path: str | Path, query: Query, config: Configuration) -> None:
@@ -134,6 +136,7 @@ class Sidecar:
             ("abi", isinstance(content.get("abi"), str) and re.fullmatch("[0-9a-f]{16}", content["abi"])),
             ("board", isinstance(content.get("board"), str)),
             *((name, type(content.get(name)) is int and content[name] > 0) for name in ("clock_hz", "baud")),
+            ("link", content.get("link", "uart") in ("uart", "ft232h")),
             ("pack", isinstance(content.get("pack", False), bool)),
             ("aggregates", _is_texts(content.get("aggregates", {}))),
             *((name, isinstance(content.get(name, {}), dict)) for name in ("query", "pins")),
@@ -142,7 +145,8 @@ class Sidecar:
             raise InputError(f"the design {path} must have valid fields {', '.join(wrong)}; do not edit it, build the "
                              f"circuit again")
         return cls(parameters=content["parameters"], abi=int(content["abi"], 16), board=content["board"],
-                   clock_hz=content["clock_hz"], baud=content["baud"], pack=content.get("pack", False),
+                   clock_hz=content["clock_hz"], baud=content["baud"], link=content.get("link", "uart"),
+                   pack=content.get("pack", False),
                    aggregates=content.get("aggregates", {}), query=content.get("query", {}),
                    pins=content.get("pins", {}))
 

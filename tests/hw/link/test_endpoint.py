@@ -11,6 +11,7 @@ from splitjoin.engines.registry import device
 from splitjoin.link.transport import LinkTransport
 from splitjoin_hw.link.buffers import RecordRing, ReplySlots
 from splitjoin_hw.link.endpoint import LinkEndpoint
+from splitjoin_hw.link.ft232h import Ft232hFifo, Ft232hSignature
 from splitjoin_hw.link.packing import ItemPacker
 from splitjoin_hw.link.sequencer import Sequencer
 from splitjoin_hw.link.uart import UartReceiver, UartTransmitter
@@ -27,24 +28,28 @@ ITEM = 9
 class Echo(wiring.Component):
     """An endpoint whose items are its records, and whose register at address 2 holds what was written there last."""
 
-    def __init__(self, pack=False, **sizes):
-        self._sizes, self._pack = sizes, pack
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
+    def __init__(self, pack=False, fifo=False, **sizes):
+        self._sizes, self._pack, self._fifo = sizes, pack, fifo
+        super().__init__({"ft232h": Out(Ft232hSignature())} if fifo else {"rx": In(1, init=1), "tx": Out(1, init=1)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.receiver = receiver = UartReceiver(BIT, 1)
-        m.submodules.transmitter = transmitter = UartTransmitter(BIT, 1)
+        if self._fifo:
+            m.submodules.fifo = receiver = transmitter = Ft232hFifo()
+            wiring.connect(m, receiver.pins, wiring.flipped(self.ft232h))
+        else:
+            m.submodules.receiver = receiver = UartReceiver(BIT, 1)
+            m.submodules.transmitter = transmitter = UartTransmitter(BIT, 1)
+            m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
         m.submodules.endpoint = endpoint = LinkEndpoint(
             BYTES, ITEM, 6, abi=CONFIG.abi_hash, packer=ItemPacker(CONFIG.item_record) if self._pack else None,
-            **self._sizes)
+            wide=self._fifo, **self._sizes)
         queue = Queue(8 * BYTES, 4)
         m.submodules.queue = ResetInserter(endpoint.reset)(queue)
         wiring.connect(m, endpoint.o, transmitter.i)
         with m.If(endpoint.w_stb & (endpoint.addr == 2)):
             m.d.sync += endpoint.r_data.eq(endpoint.w_data)
         m.d.comb += [
-            receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx),
             endpoint.data.eq(receiver.data), endpoint.stb.eq(receiver.stb),
             queue.i.payload.eq(endpoint.records.payload), queue.i.valid.eq(endpoint.records.valid),
             endpoint.records.ready.eq(queue.i.ready),
