@@ -148,6 +148,8 @@ class Condition:
         """Have the condition that all ``tests`` hold, and, unless these ``decide``, the whole one."""
         plan, self.tests = self.plan, tests
         self._bounds: dict[str, list[Bounds]] = {}
+        self.possible_r: Mask
+        self.possible_s: Mask
         self.possible_r, self.possible_s = (np.broadcast_to(np.True_, n) for n in self._rows)
         self.points: list[tuple[Codes, Codes]] = []
         self._groups: Groups | None = None
