@@ -20,8 +20,8 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.gpu import GpuDevice
 from splitjoin.engines.gpu.comparison import of_plan, plan_layout
 from splitjoin.engines.gpu.driver import Gpu, gpu_name, is_simulated, open_gpu
+from splitjoin.engines.gpu.finder import SHAPE, GpuFinder
 from splitjoin.engines.gpu.kernel_source import KernelShape
-from splitjoin.engines.gpu.session import SHAPE, GpuFinder
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, other_side
 from splitjoin.plan.passes.compiler import make_plan

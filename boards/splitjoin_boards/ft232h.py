@@ -17,7 +17,7 @@ _STROBES = ("rxf", "txe", "rd", "wr", "oe", "siwu", "clkout")
 
 def with_ft232h(board: Board, pins: str) -> Board:
     """``board`` with the chip at ``pins``: 15 names with commas between them, of D0 to D7, RXF#, TXE#, RD#, WR#, OE#,
-    SIWU# and CLKOUT; each a connector's pin, as ``gpio_0:5``, or one of the FPGA, as ``B11``.
+    SIWU# and CLKOUT; each a connector's pin, as ``gpio_0:5+``, or one of the FPGA, as ``B11``.
 
     Raises `UnsupportedError` unless they are 15 pins of an ECP5 that nothing else of the circuit is at.
     """

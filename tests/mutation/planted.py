@@ -27,7 +27,7 @@ FAULTS = [
      "            if True:\n                asked = check()"),
     ("tables-unlocked", "server/service.py", "        with self._writing:\n            if not self._writer.settled",
      "        if True:\n            if not self._writer.settled"),
-    ("token-mode", "server/config.py", "disk.replacing(path, 0o600)", "disk.replacing(path, 0o640)"),
+    ("token-mode", "server/token.py", "disk.replacing(path, 0o600)", "disk.replacing(path, 0o640)"),
     ("packed-texts", "engines/cpu/condition.py", "if bits > 62:", "if False:"),
     ("cache-subfolder", "base/trust.py", "    if status.st_mode & _OTHERS_WRITE:\n        return f",
      "    if status.st_mode & stat.S_IWOTH:\n        return f"),

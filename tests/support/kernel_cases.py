@@ -1,4 +1,4 @@
-"""What the simulation of a typed function is to do, by Python itself."""
+"""Expected outputs of simulated typed functions, computed by Python itself."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def _nodes(function: Callable[..., Any]) -> Counter[str]:
 
 
 def times(part: type | ModuleType, name: str, old: str) -> int:
-    """How often the function ``name`` has ``old``, as `faulty` looks for it."""
+    """The number of times that the function ``name`` has ``old``, as `faulty` looks for it."""
     before, = ast.parse(old).body
     return _nodes(getattr(part, name))[ast.dump(before.value if isinstance(before, ast.Expr) else before)]
 

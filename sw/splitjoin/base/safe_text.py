@@ -1,12 +1,9 @@
-"""Texts from outside: as messages show them, without secrets and without characters that a terminal obeys, and JSON."""
+"""Texts from outside as messages show them: without secrets, and without characters that a terminal obeys."""
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 import unicodedata
-from typing import Any
 
 #: A URI up to its host; a `pathlib.Path` of it has one slash left. A key may have a slash in it, so user information
 #: reaches up to the last @ before a space, a quote, a bracket or a query.
@@ -49,17 +46,3 @@ def _obeyed(c: str) -> bool:
 def _without_user(found: re.Match[str]) -> str:
     scheme, user = found["scheme"], found["user"]
     return f"{scheme}:{found['slashes']}{user if scheme.lower() in _CONTAINERS and ':' not in user else '…'}@"
-
-
-def parsed_json(text: str) -> Any:
-    """The value of JSON ``text``. Raises `ValueError`, with a reason in words, for everything else, also for lists and
-    objects nested too deep and for numbers with too many digits.
-    """
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise
-    except RecursionError:
-        raise ValueError("lists and objects are nested too deep") from None
-    except ValueError:  # Python reads no whole numbers that would take it long
-        raise ValueError(f"a number has more than {sys.get_int_max_str_digits()} digits") from None

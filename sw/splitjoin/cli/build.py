@@ -41,7 +41,7 @@ def build_options(parser: argparse.ArgumentParser) -> None:
                                                                "3,000,000 at most; 115,200 where it is unknown)")
     group.add_argument("--ft232h", metavar="PINS", help="an FT232H at these 15 pins carries the link, not the UART: "
                                                         "of D0 to D7, RXF#, TXE#, RD#, WR#, OE#, SIWU# and CLKOUT, as "
-                                                        "gpio_0:5 or B11, with commas between them; on ECP5")
+                                                        "gpio_0:5+ or B11, with commas between them; on ECP5")
     group.add_argument("--pll", type=hertz, metavar="HZ", help="frequency of the circuit, which the FPGA's PLL makes; "
                                                                "on ECP5, iCE40 and Gowin (the board's own clock)")
     group.add_argument("--pack", action="store_true", help="pack items on the link as differences: a third of "

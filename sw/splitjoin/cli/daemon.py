@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from splitjoin.base.errors import DeviceError, ToolError
-from splitjoin.base.safe_text import parsed_json
+from splitjoin.base.json_text import parsed_json
 from splitjoin.engines.registry import device, missing
 
 from .options import device_spec

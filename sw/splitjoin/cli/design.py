@@ -9,7 +9,7 @@ from typing import Any
 
 from splitjoin.base.disk import replacing
 from splitjoin.base.errors import InputError, SchemaError
-from splitjoin.base.safe_text import parsed_json
+from splitjoin.base.json_text import parsed_json
 from splitjoin.base.version import __version__
 from splitjoin.circuit.architectures import ARCHITECTURES
 from splitjoin.circuit.parameters import CircuitParameters, offered

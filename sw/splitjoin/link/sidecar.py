@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
-from splitjoin.base.safe_text import parsed_json
+from splitjoin.base.json_text import parsed_json
 from splitjoin.circuit.parameters import CircuitParameters, offered
 from splitjoin.circuit.wire import Configuration
 from splitjoin.lang.aggregate import Aggregate, parse_aggregates

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from splitjoin.base.errors import InputError, plural
-from splitjoin.base.safe_text import parsed_json
+from splitjoin.base.json_text import parsed_json
 
 from .log_files import MOST_LINE, CutShort, lines, logs_at
 

@@ -1,14 +1,10 @@
-"""The file of `splitjoin serve`: `ServerConfig`, read and checked by `read_config`; and the token that every call must
-have: without it, any user of the machine could call.
-"""
+"""The file of `splitjoin serve`: `ServerConfig`, read and checked by `read_config`."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 import re
-import secrets
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -17,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from splitjoin.base import disk
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.schema_text import parse_schema
+
+from .token import token_in
 
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})")
 _SIZE = re.compile(r"(\d{1,6}) ?([KMGT])(i?)B")
@@ -237,40 +234,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-#: The least characters of a token.
-_LEAST = 16
-
-
-def token_in(path: Path) -> str:
-    """The token in the file ``path``, which is made with a random one, for its owner alone, if it is not there.
-
-    Raises `InputError` for a file that others may read or that another user owns, and for a text that is no token.
-    """
-    if os.path.lexists(path):
-        return _read(path)
-    token = secrets.token_hex(32)
-    try:
-        with disk.replacing(path, 0o600) as file:
-            file.write(f"{token}\n".encode())
-    except OSError as error:
-        raise InputError(f"the token of a server is made in token_file, but {first_line(error)}; name another "
-                         f"file") from None
-    return token
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            found, data = os.fstat(file.fileno()), file.read(1 << 12)
-    except OSError as error:
-        raise InputError(f"token_file must be a file that can be read, but {first_line(error)}") from None
-    if os.name == "posix" and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
-        raise InputError(f"a token must belong to the user of the server, who alone may read it, but {path} has the "
-                         f"mode {stat.S_IMODE(found.st_mode):03o} and the owner {found.st_uid}; run chmod 600 on it")
-    text = data.decode("utf-8", "replace").strip()
-    if len(text) < _LEAST or not text.isprintable() or not text.isascii() or " " in text:
-        raise InputError(f"a token must be one line of at least {_LEAST} ASCII characters without blanks, but {path} "
-                         f"has another text; write a random one, as of `openssl rand -hex 32`, or remove the file")
-    return text

@@ -21,14 +21,14 @@ import pyarrow.ipc
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SplitJoinError
-from splitjoin.base.safe_text import parsed_json
+from splitjoin.base.json_text import parsed_json
 from splitjoin.lang.schema import suggest
 
-from .config import token_in
 from .messages import FlightData, action_type, data_message, put_result, split, stated
 from .puts import Put
 from .service import JoinService
 from .statements import Statements
+from .token import token_in
 
 #: The most bytes of a ticket, a descriptor or an action's body.
 _MOST = 1 << 16

@@ -18,8 +18,8 @@ from splitjoin.base import threads
 from splitjoin.base.memory import size_text
 from splitjoin.base.safe_text import printable
 
-from .config import token_in
 from .service import JoinService
+from .token import token_in
 
 #: Seconds between two looks of a browser.
 _REFRESH = 2

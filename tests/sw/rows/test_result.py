@@ -21,8 +21,8 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.joins import execution
-from splitjoin.joins.execution import compared_pairs
+from splitjoin.joins import execution, expected_size
+from splitjoin.joins.expected_size import compared_pairs
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.rows import whole as whole_rows
@@ -202,10 +202,10 @@ class Large(CpuDevice):
 def test_a_result_that_cannot_fit_is_told_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 4000
     table = {"x": np.arange(n) % 2}
-    monkeypatch.setattr(execution, "_LEAST", 1000)
+    monkeypatch.setattr(expected_size, "_LEAST", 1000)
     monkeypatch.setattr(CpuDevice, "count_pairs", lambda *_: None)
     monkeypatch.setattr(whole_rows, "room_for", lambda *_: 1)
-    monkeypatch.setattr(execution, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(expected_size, "available_memory", lambda: 1 << 20)
     with pytest.raises(CapacityError, match=(
             r"12% of the input gave 125,000 rows, so about 8,000,000 are expected, which take about \d+ MiB, and 1 "
             r"MiB are free; write it to a file with to='OUT\.parquet'")):

@@ -10,7 +10,8 @@ import pytest
 
 from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.server import JoinService, check_config, read_config
-from splitjoin.server.config import Limits, token_in
+from splitjoin.server.config import Limits
+from splitjoin.server.token import token_in
 
 from .clients import ROOT, config, offers
 

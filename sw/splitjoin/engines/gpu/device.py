@@ -79,8 +79,8 @@ class GpuDevice(Device):
 def _check_windows(query: Query, plan: Plan, memory: int, places: int) -> None:
     """Raise `CapacityError` if windows of a number of rows do not fit into the GPU's ``memory``."""
     from .comparison import plan_layout
+    from .expression import expression_layout
     from .ring import ring_bytes
-    from .session import expression_layout
 
     predicate = query.predicate
     layout = expression_layout(predicate, AtomLanes(predicate)) if is_expression(plan) else plan_layout(plan)

@@ -25,9 +25,9 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.gpu import GpuDevice, work
 from splitjoin.engines.gpu.comparison import KernelComparison
 from splitjoin.engines.gpu.driver import Gpu, is_simulated, open_gpu
+from splitjoin.engines.gpu.finder import SHAPE
 from splitjoin.engines.gpu.kernel_source import KernelShape, kernel_source
 from splitjoin.engines.gpu.order import order_source, pieces, sort_many
-from splitjoin.engines.gpu.session import SHAPE
 from splitjoin.engines.gpu.suits import why_not
 from splitjoin.engines.gpu.tuning import DEFAULTS, GpuTuning
 from splitjoin.engines.registry import device
