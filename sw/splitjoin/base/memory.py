@@ -10,7 +10,7 @@ from typing import Any
 
 from . import threads
 from .errors import CapacityError
-from .processors import GROUPS, OWN, control_groups
+from .processors import GROUPS, OWN, control_groups, text_of
 
 #: Bytes that are asked for without looking at how many there are.
 _SMALL = 1 << 27
@@ -18,7 +18,8 @@ _SMALL = 1 << 27
 #: most bytes of it.
 _RESERVED, _MOST_RESERVED = 16, 1 << 31
 #: Files of a control group: its limit, what it has, and in memory.stat the part of this that files may give up. Version
-#: 2 has two limits; version 1 writes a huge one for none.
+#: 2 has two limits; version 1 writes a huge one for none, of at least these bytes.
+_NO_LIMIT = 1 << 62
 _LIMITS = (("memory.max", "memory.current", "inactive_file"), ("memory.high", "memory.current", "inactive_file"),
            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
 #: Bytes of a match while its batch is gathered: its row id once more, and its result item.
@@ -47,7 +48,7 @@ def available_memory() -> int:
 def _system() -> list[tuple[int, int]]:
     """The bytes that are free, and those of the system."""
     if sys.platform == "linux":
-        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+        lines = (line.split() for line in text_of("/proc/meminfo").splitlines())
         told = {words[0]: 1024 * int(words[1]) for words in lines}
         return [(told["MemAvailable:"], told["MemTotal:"])]
     import psutil  # of other systems alone
@@ -57,13 +58,15 @@ def _system() -> list[tuple[int, int]]:
 
 
 def _control_groups(groups: Path = GROUPS, own: Path = OWN) -> list[tuple[int, int]]:
-    """The bytes that each control group leaves, and those that it may have."""
+    """The bytes that each control group with a limit leaves, and those that it may have."""
     found = []
     for folder in control_groups("memory", groups, own):
         for limit, used, cached in _LIMITS:
             try:
-                most, taken = (int((folder / name).read_text()) for name in (limit, used))
-                stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                if (most := int(text_of(f"{folder}/{limit}"))) >= _NO_LIMIT:
+                    continue
+                taken = int(text_of(f"{folder}/{used}"))
+                stat = dict(line.split() for line in text_of(f"{folder}/memory.stat").splitlines())
             except (OSError, ValueError):  # of the other version, or without a limit
                 continue
             # Pages of files that nobody uses now count as taken, but are given up as soon as memory is asked for.
@@ -88,7 +91,7 @@ def _used(place: int, name: str) -> int:
     if sys.platform == "linux":
         import resource
 
-        return int(Path("/proc/self/statm").read_text().split()[place]) * resource.getpagesize()
+        return int(text_of("/proc/self/statm").split()[place]) * resource.getpagesize()
     import psutil
 
     return int(getattr(psutil.Process().memory_info(), name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 #: Where Linux shows control groups, and where it tells those of a process: a line ``number:controllers:/path`` for each
@@ -26,38 +26,48 @@ def processors(groups: Path = GROUPS, own: Path = OWN) -> int:
     return max(1, found)
 
 
-def _quota(folder: Path) -> tuple[int, int]:
+def _quota(folder: str) -> tuple[int, int]:
     """The microseconds that a group has in each period, and those of a period. Version 2 has both in a file, "max
     100000" or "200000 100000"; version 1 says -1 for no limit.
     """
-    if (both := folder / "cpu.max").exists():
-        quota, period = both.read_text().split()
-        return int(quota), int(period)
-    return int((folder / "cpu.cfs_quota_us").read_text()), int((folder / "cpu.cfs_period_us").read_text())
+    try:
+        quota, period = text_of(f"{folder}/cpu.max").split()
+    except FileNotFoundError:
+        quota, period = (text_of(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
+    return int(quota), int(period)
 
 
-def control_groups(controller: str, groups: Path = GROUPS, own: Path = OWN) -> Iterator[Path]:
+def text_of(path: str) -> str:
+    """The text of a small file, in half the time that a `Path` takes, as each join looks at many."""
+    with open(path) as file:
+        return file.read()
+
+
+def control_groups(controller: str, groups: Path = GROUPS, own: Path = OWN) -> tuple[str, ...]:
     """The folders of the process's control groups for a ``controller`` ("cpu", "memory") and of those around them, such
     as a container or a service of systemd, of both versions. Some may be missing, or limit nothing.
 
     ``groups``: the folder of control groups; ``own``: the file that names those of the process.
     """
-    yield groups
-    yield groups / controller
     try:
-        lines = own.read_text().splitlines()
+        return _folders(controller, str(groups), text_of(str(own)))
     except (OSError, ValueError):
-        return
-    for line in lines:
+        return _folders(controller, str(groups), "")
+
+
+@lru_cache(maxsize=8)
+def _folders(controller: str, groups: str, own: str) -> tuple[str, ...]:
+    found = [groups, f"{groups}/{controller}"]
+    for line in own.splitlines():
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
         if number == "0" and not controllers:
             top = groups
         elif controller in controllers.split(","):
-            top = groups / controller
+            top = f"{groups}/{controller}"
         else:
             continue
         # Seen from inside a container, a path may lead out of it, to groups that are not shown.
         parts = [part for part in path.split("/") if part]
         if ".." not in parts:
-            for n in range(len(parts)):
-                yield top.joinpath(*parts[:n + 1])
+            found += ["/".join((top, *parts[:n + 1])) for n in range(len(parts))]
+    return tuple(found)
