@@ -49,8 +49,8 @@ def test_nearest_readings(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_feature_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    in_process("feature_store.py", ("--rows", "1500"), monkeypatch)
-    assert capsys.readouterr().out.startswith("1,500 rows of features; offline and online ones are equal\n")
+    in_process("feature_store.py", ("--rows", "300", "--device", "golden"), monkeypatch)
+    assert capsys.readouterr().out.startswith("300 rows of features; offline and online ones are equal\n")
 
 
 def test_serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,8 @@ from cocotb_bus.drivers import BitDriver
 from cocotb_bus.drivers.amba import AXI4LiteMaster, AXIProtocolError, AXIxRESP
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from .pauses import Pauses, Stalls
+from .pauses import MATRIX, Pauses, Stalls
+from .sampling import every_value, sampled
 
 _WORD = 4  # bytes
 
@@ -144,3 +145,11 @@ def _on_and_off(pauses: Pauses) -> Iterator[tuple[int, int]]:
 #: By name.
 MASTERS: dict[str, Callable[[Any, Stalls], LiteMaster]] = {
     "cocotbext-axi": CocotbextMaster, "cocotb-bus": CocotbBusMaster}
+#: Stalls and masters that differ most, for what need not meet all of them.
+APART = [("flowing", "cocotb-bus"), ("both", "cocotbext-axi")]
+
+
+def cases(scenarios: int, orders: int) -> list[tuple[Any, ...]]:
+    """Scenario, order, stalls and master of each answer: fewer of a single job."""
+    choose = every_value if scenarios * orders == 1 else sampled
+    return choose(range(scenarios), range(orders), list(MATRIX), list(MASTERS))
