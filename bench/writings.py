@@ -1,9 +1,11 @@
-"""Equivalent writings of conditions over whole tables: CPU time and candidates of each. Run: python -m bench.writings
+"""Equivalent writings of conditions and statements over whole tables: CPU time and candidates of each.
+
+Run: python -m bench.writings
 
 The writings of a condition take turns, on one thread; beside each, both tables as int32, and an inner join also with
-the tables swapped. Conditions of times and of keys that may be NULL are written as they are alone. The window join is
-the mean of two prices of all quotes of a trade's symbol within a second, by 1 / 50 of the rows of QuestDB's published
-benchmark: 10⁶ trades, 3·10⁶ quotes, 1,000 symbols by Zipf's law.
+the tables swapped. Conditions of times and of keys that may be NULL, and statements, are written as they are alone. The
+window join is the mean of two prices of all quotes of a trade's symbol within a second, by 1 / 50 of the rows of
+QuestDB's published benchmark: 10⁶ trades, 3·10⁶ quotes, 1,000 symbols by Zipf's law.
 """
 
 from __future__ import annotations
@@ -48,6 +50,57 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "coalesce(r.k, -1) = coalesce(s.k, -1) AND r.st = s.st", "r.k IS NOT DISTINCT FROM s.k AND r.st = s.st",
         "(r.k = s.k OR (r.k IS NULL AND s.k IS NULL)) AND r.st = s.st"),
 }
+_PARTNERS = "s.k = r.k AND s.t <= r.t"
+_LATEST = f"FROM s WHERE {_PARTNERS} ORDER BY s.t DESC LIMIT 1"
+_PLAIN = "r.k = s.k AND s.t < r.t AND r.t < s.t + 200"
+#: Statements over r (id, k, t, x) and s (k, t, v) with the same rows, by what the first of them says.
+STATEMENTS: dict[str, tuple[str, ...]] = {
+    "SEMI JOIN": (
+        f"SELECT r.* FROM r SEMI JOIN s ON {_PARTNERS}",
+        f"SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE {_PARTNERS})",
+        f"SELECT r.* FROM r WHERE 0 < (SELECT count(*) FROM s WHERE {_PARTNERS})",
+        f"SELECT DISTINCT r.* FROM r JOIN s ON {_PARTNERS}", f"SELECT r.* FROM s, r WHERE {_PARTNERS} GROUP BY r.*"),
+    "SEMI JOIN by a key": (
+        "SELECT r.* FROM r SEMI JOIN s ON r.k = s.k", "SELECT * FROM r WHERE k IN (SELECT k FROM s)",
+        "SELECT * FROM r WHERE r.k = ANY (SELECT s.k FROM s)"),
+    "ANTI JOIN": (
+        f"SELECT r.* FROM r ANTI JOIN s ON {_PARTNERS}",
+        f"SELECT * FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE {_PARTNERS})",
+        f"SELECT * FROM r WHERE (SELECT count(*) FROM s WHERE {_PARTNERS}) = 0",
+        f"SELECT r.* FROM r LEFT JOIN s ON {_PARTNERS} WHERE s.k IS NULL"),
+    "ANTI JOIN of none greater": (
+        "SELECT r.* FROM r ANTI JOIN s ON r.k = s.k AND s.t > r.t",
+        "SELECT * FROM r WHERE t >= ALL (SELECT t FROM s WHERE s.k = r.k)"),
+    "ASOF JOIN": (
+        f"SELECT r.*, s.t AS st, s.v FROM r ASOF JOIN s ON {_PARTNERS}",
+        f"SELECT r.*, q.st, q.v FROM r, LATERAL (SELECT s.t AS st, s.v {_LATEST}) q",
+        f"SELECT r.*, q.t AS st, q.v FROM r JOIN LATERAL (SELECT * {_LATEST}) q ON true"),
+    "ASOF LEFT JOIN": (
+        f"SELECT r.*, s.t AS st FROM r ASOF LEFT JOIN s ON {_PARTNERS}",
+        f"SELECT r.*, (SELECT max(s.t) FROM s WHERE {_PARTNERS}) AS st FROM r",
+        f"SELECT r.*, (SELECT s.t {_LATEST}) AS st FROM r",
+        f"SELECT r.*, q.t AS st FROM r LEFT JOIN LATERAL (SELECT s.t {_LATEST}) q ON true"),
+    "count of a JOIN": (
+        f"SELECT count(*) AS n FROM r JOIN s ON {_PARTNERS}",
+        f"SELECT count(*) AS n FROM (SELECT r.id, s.v FROM r JOIN s ON {_PARTNERS}) q",
+        f"WITH q AS (SELECT r.id, s.v FROM r JOIN s ON {_PARTNERS}) SELECT count(*) AS n FROM q"),
+    "JOIN": (
+        f"SELECT r.id, s.v FROM r JOIN s ON {_PLAIN}",
+        f"SELECT id, v FROM (SELECT r.id, s.v FROM r JOIN s ON {_PLAIN}) q",
+        f"WITH q AS (SELECT r.*, s.v FROM r, s WHERE {_PLAIN}) SELECT q.id, v FROM q",
+        f"WITH q AS (SELECT k, v, t FROM s) SELECT r.id, s.v FROM r JOIN q AS s ON {_PLAIN}",
+        f"SELECT r.id, s.v FROM (SELECT * FROM r) r JOIN (SELECT * FROM s) s ON {_PLAIN}"),
+    "JOIN by OR": (
+        "SELECT r.id, s.v FROM r JOIN s ON r.k = s.k AND (s.t - r.t BETWEEN 1 AND 99 OR r.t - s.t BETWEEN 1 AND 99)",
+        "SELECT r.id, s.v FROM r JOIN s ON r.k = s.k AND s.t - r.t BETWEEN 1 AND 99 UNION ALL "
+        "SELECT r.id, s.v FROM r JOIN s ON r.k = s.k AND r.t - s.t BETWEEN 1 AND 99"),
+    "sums of a JOIN": (
+        f"SELECT r.*, sum(s.v) AS n FROM r JOIN s ON {_PARTNERS} GROUP BY r",
+        f"SELECT r.*, (SELECT sum(s.v) FROM s WHERE {_PARTNERS}) AS n FROM r WHERE EXISTS (FROM s WHERE {_PARTNERS})"),
+    "sums of a LEFT JOIN": (
+        f"SELECT r.*, sum(s.v) AS n FROM r LEFT JOIN s ON {_PARTNERS} GROUP BY r",
+        f"SELECT r.*, (SELECT sum(s.v) FROM s WHERE {_PARTNERS}) AS n FROM r"),
+}
 HOWS = ("inner", "left", "semi")
 _MEANS = {"n": "count(s.bid)", "bid": "avg(s.bid)", "ask": "avg(s.ask)"}
 _SECOND = "s.ts BETWEEN r.ts - INTERVAL 1 SECOND AND r.ts + INTERVAL 1 SECOND"
@@ -85,6 +138,20 @@ def spelled(condition: str, n: int) -> dict[str, tuple[pa.Table, pa.Table, str]]
     return {f"{number}": (*made, text) for number, text in enumerate(SPELLINGS[condition])}
 
 
+def stated(n: int, *, nulls: bool = False) -> dict[str, pa.Table]:
+    """The tables of `STATEMENTS`, of ``n`` rows; half of the keys of s are in r. With ``nulls``, a tenth of all values
+    but ids is NULL. No two rows of s have one time.
+    """
+    rng = np.random.default_rng(1)
+    keys, times = max(6, n // 2000), rng.permutation(2 * n)
+    columns: dict[str, dict[str, Any]] = {
+        "r": {"k": rng.integers(0, keys, n), "t": times[:n], "x": rng.random(n)},
+        "s": {"k": rng.integers(0, 2 * keys, n), "t": times[n:2 * n], "v": rng.integers(0, n, n)}}
+    made = {name: pa.table({of: pa.array(values, mask=rng.random(n) < 0.1 if nulls else None)
+                            for of, values in of_table.items()}) for name, of_table in columns.items()}
+    return {"r": made["r"].add_column(0, "id", pa.array(np.arange(n))), "s": made["s"]}
+
+
 def window_joins(n: int) -> dict[str, Callable[[], Any]]:
     """The writings of a window join of ``n`` trades with 3 ``n`` quotes."""
     rng, tables = np.random.default_rng(5), []
@@ -114,7 +181,7 @@ def main() -> None:
     rows, turns = (20_000, 2) if options.quick else (100_000, 4)
     out = Recorder("writings", quick=options.quick)
     how_measured = f"the least of {turns} turns after a first one, one thread, loops compiled before"
-    chosen = [name for name in (*WRITINGS, *SPELLINGS, "window join") if (options.only or "") in name]
+    chosen = [name for name in (*WRITINGS, *SPELLINGS, *STATEMENTS, "window join") if (options.only or "") in name]
     out.keep(lambda row: row["config"]["condition"] not in chosen)
 
     def measured(calls: dict[str, Callable[[], Any]], config: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +202,12 @@ def main() -> None:
             trades = 100_000 if options.quick else 1_000_000
             calls = window_joins(trades)
             measured(calls, {"condition": condition, "how": "left", "rows": trades, "writings": len(calls)})
+            continue
+        if condition in STATEMENTS:
+            for several in (rows, 10 * rows):
+                tables = stated(several)
+                calls = {text: partial(splitjoin.sql, text, tables=tables, threads=1) for text in STATEMENTS[condition]}
+                measured(calls, {"condition": condition, "how": "statements", "rows": several, "writings": len(calls)})
             continue
         for how in HOWS:
             joins = forms(condition, how, rows) if condition in WRITINGS else spelled(condition, rows)

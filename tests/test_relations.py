@@ -8,11 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from bench.writings import STATEMENTS, stated
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.engines.cpu import condition
+from splitjoin.joins.sql import database as beside
 from splitjoin.plan.passes import strength
+from tests.support.databases import database, wanted
 from tests.support.sampling import examples
 from tests.support.writings import SHAPES, Writer, tables
 
@@ -229,6 +232,41 @@ def test_bounds_in_on_are_a_window(aggregate: str) -> None:
         _looked_at(_KEYS, window="RANGE 5", time="ts", **folded),
         *(_looked_at(f"{_KEYS} AND {band}", **folded) for band in (
             "abs(r.ts - s.ts) <= 5", "r.ts BETWEEN s.ts - 5 AND s.ts + 5"))]])
+
+
+def _stated(text: str, tables: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str], bool]:
+    """The pairs that the last join of a statement looks at, its rows, and whether DuckDB was asked."""
+    asked, opened = list[bool](), beside.connection
+
+    def connection() -> Any:
+        asked.append(True)
+        return opened()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(beside, "connection", connection)
+        found = splitjoin.sql(text, tables=tables, threads=1)
+    return found.counters["candidates"], sorted(map(repr, found.to_pylist())), bool(asked)
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statements_cost_what_the_join_costs_that_they_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first, *others), tables = STATEMENTS[name], stated(600)
+    looked_at, rows, asked = _stated(first, tables, monkeypatch)
+    for text in others:
+        found = _stated(text, tables, monkeypatch)
+        assert found[1] == rows, text
+        assert found[0] <= 1.5 * looked_at + len(rows), text
+        assert found[2] <= asked, f"DuckDB is asked: {text}"
+
+
+@pytest.mark.parametrize("text", [text for texts in STATEMENTS.values() for text in texts if "ASOF" not in text])
+def test_statements_over_nulls_have_the_rows_of_duckdb(text: str) -> None:
+    tables = stated(90, nulls=True)
+    with database() as db:
+        for name, table in tables.items():
+            db.register(name, table)
+        want = wanted(db.sql(text.replace("GROUP BY r", "GROUP BY ALL") if "sum(" in text else text)).to_pylist()
+    assert Counter(map(repr, splitjoin.sql(text, tables=tables).to_pylist())) == Counter(map(repr, want))
 
 
 _BAND = "FROM r JOIN s ON abs(r.ts - s.ts) <= 50"

@@ -309,7 +309,7 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
         call = _SqlCall(*statement_tree(text), empty, {}, None, None, False, None, {
             "window": window if windowed else None, "time": time, "order": order, "closed": None})
         call.answered(refused)
-        return "\n".join([f"statement        {' '.join(text.split())}", *call.lines])
+        return "\n".join([f"statement        {' '.join(text.split())}", *call.answer.lines])
 
 
 @dataclass
@@ -317,7 +317,7 @@ class _SqlCall:
     """A call of `sql`, whose arguments it has; ``how``: window, time, order and closed.
 
     Attributes:
-        lines: After `answered`, what ran where.
+        answer: After `answered`, with what ran where.
     """
 
     tree: Any
@@ -330,7 +330,7 @@ class _SqlCall:
     to: str | os.PathLike[str] | None
     how: Mapping[str, Any]
     stated: Stated = NOTHING
-    lines: tuple[str, ...] = ()
+    answer: Any = None
     _opened: dict[tuple[int, str], pa.Table | TableFiles] = field(default_factory=dict)
 
     @property
@@ -427,9 +427,9 @@ class _SqlCall:
             if isinstance(refused, SchemaError) or isinstance(error, NotDuckDBs) or not here:
                 raise refused from None  # it has the place in the text
             raise
-        self.lines = answer.lines
-        told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"} if (
-            joined) else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
+        self.answer = answer
+        told: dict[str, Any] = {"counters": joined[-1].counters, "plan": joined[-1].plan + "; the rest by DuckDB" * (
+            answer.asked)} if joined else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
                 "POSITIONAL JOIN" in line for line in answer.lines) else "DuckDB, without a join of splitjoin"}
         return _stored(answer.rows, path, **told)
 

@@ -97,12 +97,22 @@ def connection() -> Iterator[Any]:
             _IDLE.append(found)
 
 
+class Asked:
+    """A `connection` that is opened when it is asked first. ``was``: True from then on."""
+
+    def __init__(self, closed: contextlib.ExitStack):
+        self._closed, self._session = closed, None
+        self.was = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self._session is None:
+            self._session = self._closed.enter_context(connection())
+            self.was = True
+        return getattr(self._session, name)
+
+
 def _opened() -> _Database:
-    try:
-        duckdb = importlib.import_module("duckdb")
-    except ModuleNotFoundError as error:
-        raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
-                        "pip install duckdb") from error
+    duckdb = _duckdb()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory(prefix="splitjoin-"))
         db = stack.enter_context(duckdb.connect(config={"enable_external_access": "false", "temp_directory": folder}))
@@ -110,6 +120,14 @@ def _opened() -> _Database:
         db.execute("SET allowed_configs = ['memory_limit']")  # the one that the lock leaves open
         db.execute("SET lock_configuration = true")
         return _Database(db, folder, os.lstat(folder), stack.pop_all())
+
+
+def _duckdb() -> Any:
+    try:
+        return importlib.import_module("duckdb")
+    except ModuleNotFoundError as error:
+        raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
+                        "pip install duckdb") from error
 
 
 def close_idle() -> None:
@@ -169,7 +187,7 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
 
     Raises `StatementError`, `PredicateError` or `InputError` for what it refuses.
     """
-    duckdb = importlib.import_module("duckdb")
+    duckdb = _duckdb()
     given = f"{_GIVEN}{one_line(text if said is None else said)}"
     try:
         for name, table in tables.items():
@@ -410,6 +428,16 @@ def _holdable(table: pa.Table, text: str) -> pa.Table:
                 pa.types.is_decimal(f.type) and f.type.precision - min(f.type.scale, 0) > 38)]
     said = said_columns(_tree(text), lost) if lost else []
     return table.drop_columns([name for name in lost if name not in said])
+
+
+def as_hugeint(name: str) -> pa.Field:
+    """The field of a column ``name`` of integers that fit int64, and that DuckDB is to have as HUGEINT, as its sums."""
+    return pa.field(name, pa.int64(), metadata={_KEY: b"HUGEINT"})
+
+
+def is_kept(field: pa.Field) -> bool:
+    """True if the values of ``field`` have the type in DuckDB that they have here."""
+    return _KEY not in (field.metadata or {})
 
 
 def _has_own_order(type_: pa.DataType) -> bool:

@@ -91,9 +91,10 @@ class Outputs:
             raise StatementError(f"{next(iter(self.merged))} is one column of both tables, by USING, and COLUMNS or a "
                                  f"star with LIKE would have it twice: write the columns, or ON in place of USING")
         self._expand(rest, parts)
-        shown = self.shown(rest)
-        for part in ("expressions", *(name for name in rest.args if name != "expressions")):
-            rest.set(part, shown.args.get(part))
+        if self.merged:
+            shown = self.shown(rest)
+            for part in ("expressions", *(name for name in rest.args if name != "expressions")):
+                rest.set(part, shown.args.get(part))
         said, star = names_in(rest), has_star(rest)
         made = dict[str, pa.Table]()
         for label, part in parts.items():

@@ -12,22 +12,28 @@ import pyarrow as pa
 from sqlglot import exp
 
 from splitjoin.base.arrays import Ints
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, SplitJoinError, StatementError
+from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import Schema
 
-from .database import aggregate_names, ask, connection, finished
+from .database import Asked, aggregate_names, ask, finished
 from .join_order import JoinOrder, join_order
+from .merging import merged_query, with_subqueries
 from .outputs import NotDuckDBs, Outputs, merged_names, name_groups
 from .partial_aggregates import PARTIAL, partial_aggregates
+from .plain_rows import columns_in, plain_rows
 from .statement import SelectItem, Statement, all_tables, check_steps, statement_of
 from .subqueries import (
     Database,
     SubqueryJoin,
+    SubqueryNearest,
     SubqueryValue,
     has_query,
     is_aggregated,
     is_exists,
+    is_outer,
     subquery_join,
+    subquery_nearest,
     subquery_value,
     tests_and_values,
     value_column,
@@ -43,6 +49,7 @@ from .trees import (
     conjunction,
     conjuncts,
     from_trees,
+    has_star,
     may_join,
     named_column,
     names_in,
@@ -66,10 +73,16 @@ _KEEP_LEFT = {"inner", "left", "semi", "anti", "asof", "asof_left", "asof_semi",
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a statement, and a line for each part of it that says where it ran."""
+    """The rows of a statement, and a text for each part of it that says where it ran. ``asked``: True if DuckDB was."""
 
     rows: pa.Table
-    lines: tuple[str, ...]
+    told: Sequence[Callable[[], str]]
+    asked: bool
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The texts, which take longer to write than many a join."""
+        return tuple(line for told in self.told for line in told().splitlines())
 
 
 @dataclass
@@ -85,7 +98,7 @@ class Surroundings:
     several: RunSeveral
     only_one: bool
     source: StatementText
-    lines: list[str] = field(default_factory=list)
+    told: list[Callable[[], str]] = field(default_factory=list)
     joins: int = 0
 
     def answer(self, tree: exp.Expr) -> Answer:
@@ -95,20 +108,24 @@ class Surroundings:
         `ToolError` without DuckDB.
         """
         check_meaning(tree, self.source)
-        with connection() as db:
+        with contextlib.ExitStack() as closed:
+            db = Asked(closed)
             rows = finished(self.rows(db, tree, dict(self.tables), nested=False))
+            asked = db.was
         twice = [n for at, n in enumerate(rows.column_names) if n in rows.column_names[:at]]
         if twice:
             raise StatementError(f"result columns must have distinct names, but {twice[0]!r} would occur more than "
                                  f"once; give one of them another name with AS")
-        return Answer(rows, tuple(self.lines))
+        return Answer(rows, self.told, asked)
 
     def rows(self, db: Any, tree: Any, scope: dict[str, pa.Table], *, nested: bool) -> pa.Table:
         """The rows of the query ``tree``, which may name the tables of ``scope``; ``nested``: within another one."""
         if nested and not may_join(tree):
+            if (plain := self._plain(db, tree, scope)) is not None:
+                return plain
             self.said(tree, "a selection")
             return ask(db, _text_of(tree), _said(scope, tree))
-        tree = tree.copy()
+        tree = with_subqueries(tree)
         if (named_tables := tree.args.get("with_")) is not None:
             tree.set("with_", None)
             for table in named_tables.expressions:
@@ -131,31 +148,51 @@ class Surroundings:
             return _Joins(self, db, tree, trees, scope, nested=nested).rows()
         item = trees[0].first
         if item.query is not None and may_join(item.query):
+            if (merged := merged_query(tree, item)) is not None:
+                return self.rows(db, merged, scope, nested=nested)
             name = f"splitjoin_{len(scope)}"
             scope[name] = self.rows(db, item.query, dict(scope), nested=True)
             item.node.replace(_in_place_of(item.node, name))
         elif not nested and not self.joins and (self.only_one or not may_join(tree)):
             raise NotDuckDBs("there is no join")
+        if (plain := self._plain(db, tree, scope, nested=nested)) is not None:
+            return plain
         self.said(tree)
         rows = ask(db, sql_text(tree), _said(scope, tree))
         return rows if nested else rows.rename_columns(Outputs(tree, {}).names(rows.column_names))
 
+    def _plain(self, db: Any, tree: exp.Expr, scope: Mapping[str, pa.Table], *, nested: bool = True) -> pa.Table | None:
+        """The rows of a SELECT from one table that says no more than `plain_rows` does; None for others."""
+        if not isinstance(tree, exp.Select) or tree.args.get("with_") or not tree.args.get("from_"):
+            return None
+        node = tree.args["from_"].this
+        if not isinstance(node, exp.Table) or tree.args.get("joins") or node.name.lower() not in scope:
+            return None
+        trees = from_trees(tree, self.source)
+        if len(trees) > 1 or trees[0].joins or trees[0].first.name is None:
+            return None
+        return _Joins(self, db, tree.copy(), trees, scope, nested=nested).plain()
+
     def _operands(self, db: Any, tree: Any, scope: dict[str, pa.Table], *, nested: bool) -> pa.Table:
         """The rows of SELECTs between UNION, EXCEPT and INTERSECT, or in parentheses with ORDER BY or LIMIT behind."""
-        given, found = set(self.tables) & all_tables(tree), list(_leaves(tree))
+        given, found, operands = set(self.tables) & all_tables(tree), list(_leaves(tree)), list[pa.Table]()
+        appends = _appends(tree)
         for n, operand in reversed(list(enumerate(found))):
             name = f"splitjoin_{len(scope)}"
             scope[name] = self.rows(db, operand, dict(scope), nested=nested or n > 0 or not may_join(operand))
             made = exp.select("*").from_(exp.Table(this=exp.to_identifier(name)))
             operand.replace(made if isinstance(operand.parent, exp.Subquery) else made.subquery())
+            operands.insert(0, scope[name])
         if not nested and not self.joins and (self.only_one or len(given) < 2):
             raise NotDuckDBs("there is no join")
+        if appends and all(of.schema.types == operands[0].schema.types for of in operands):
+            return pa.concat_tables([pa.table(of.columns, schema=operands[0].schema) for of in operands])
         self.said(tree)
         return ask(db, _text_of(tree), _said(scope, tree))
 
     def said(self, tree: exp.Expr | str, part: str = "the rest") -> None:
         """Say that DuckDB computes ``tree``, a ``part`` of the statement."""
-        self.lines.append(f"DuckDB           {part}: {one_line(tree)}")
+        self.told.append(lambda: f"DuckDB           {part}: {one_line(tree)}")
 
 
 @dataclass
@@ -179,8 +216,9 @@ class _Joins:
     def __init__(self, of: Surroundings, db: Any, select: exp.Select, trees: Sequence[FromTree],
                  scope: Mapping[str, pa.Table], *, nested: bool):
         self._of, self._db, self._trees, self._scope, self._nested = of, db, trees, dict(scope), nested
-        self._select, self._bound = select, False
+        self._select, self._bound, self._one_each = select, False, False
         self._tables, self._laterals = dict[int, JoinedTables](), set[int]()
+        self._nearests = dict[int, SubqueryNearest]()
         within = {table.alias.lower() for table in select.find_all(exp.CTE)}
         for table in select.find_all(exp.Table):
             if isinstance(table.this, exp.Identifier) and not table.args.get("db") and not (
@@ -215,7 +253,7 @@ class _Joins:
         if joins == 1 and not self._laterals:
             if (folded := self._folded()) is not None:
                 return folded
-            tree = self._without_partners(tree) if tree.joins else tree
+            tree, self._trees = self._without_pairs(tree), self._trees[:1]
         rows = self._tree(tree, top=True) if alone is None else alone
         for tree in self._trees[1:]:
             own = FromJoin("inner", tree.first)
@@ -246,7 +284,12 @@ class _Joins:
 
     def _table(self, item: FromItem, label: str) -> pa.Table:
         of, db, text = self._of, self._db, f"SELECT * FROM {item.called(label)}"
-        if item.name is None and self._tables and self._columns_of(text, item.node) is None:
+        around = self._names_around(item)
+        if around and (nearest := self._nearest_of(item)) is not None:
+            self._laterals.add(id(item))
+            self._nearests[id(item)] = nearest
+            return nearest.listed(nearest.table.slice(0, 0))
+        if around is not False and self._columns_of(text, item.node) is None:
             found = lateral_columns(db, self._known(), item, label, _said(self._scope, item.node))
             if found is not None:
                 self._laterals.add(id(item))
@@ -261,6 +304,27 @@ class _Joins:
             return self._scope[item.name.lower()]
         of.said(item.node, "a table")
         return ask(db, text, _said(self._scope, item.node))
+
+    def _names_around(self, item: FromItem) -> bool | None:
+        """True if ``item`` is a SELECT that names tables before it; None where that is not known."""
+        if item.name is not None or not self._tables:
+            return False
+        known = None if item.query is None else self._qualified([exp.Subquery(this=item.query)])[0]
+        said = [] if known is None else list(known.find_all(exp.Column))
+        if known is None or any(not of.table and not isinstance(of.this, exp.Star) for of in said):
+            return None
+        return any(is_outer(of, self._known()) for of in said)
+
+    def _nearest_of(self, item: FromItem) -> SubqueryNearest | None:
+        """``item``, a SELECT that names tables before it, as an as-of join; None for others."""
+        (known,) = self._qualified([exp.Subquery(this=item.query)])
+        if known is None or not isinstance(item.query, exp.Select) or item.node.args["alias"].args.get("columns"):
+            return None
+        made = subquery_nearest(known.unnest(), self._known(), self._database)
+        if made is None or item.query.args.get("order") is None:
+            return None
+        called = [of.alias or name for of, name in zip(item.query.expressions, made.names, strict=False)]
+        return replace(made, called=tuple(made.names if has_star(item.query) else called))
 
     def _tree(self, tree: FromTree, *, top: bool) -> JoinedTables:
         if any(join.how == "positional" and (n or tree.first.tree is not None or join.item.tree is not None)
@@ -287,7 +351,7 @@ class _Joins:
         if self._of.only_one:
             raise StatementError("a POSITIONAL JOIN is by the places of rows alone; leave window, time and sort out")
         self._of.joins += 1
-        self._of.lines.append(f"join             {left.label} POSITIONAL JOIN {right.label}, by places")
+        self._of.told.append(lambda: f"join             {left.label} POSITIONAL JOIN {right.label}, by places")
         at = np.arange(max(len(left), len(right)))
         return JoinedTables({label: part for side in (left, right) for label, part in side.taken(
             pa.array(at, mask=at >= len(side))).items()})
@@ -301,6 +365,15 @@ class _Joins:
                                  "or a table that names those before it; leave them out")
         if join.nearest is not None:
             return self._nearest(left, right, join)
+        nearest = self._nearests.get(id(join.item))
+        always = all(isinstance(on, exp.Boolean) and on.this for on in join.on) and join.using == ()
+        if nearest is not None and always and join.how in ("inner", "left"):
+            work = self._work(nearest, "asof" if join.how == "inner" else "asof_left", nearest.conditions, left)
+            rows = work.run(self._of.run)
+            self._count(work, counted=True)
+            (label,) = right.parts
+            return JoinedTables({**{of: rows.parts[of] for of in left.parts}, label: nearest.listed(rows.parts[
+                nearest.label])})
         if each:
             right = self._each_row(left, join)
         same = merged_names(left.parts, right.parts, join.using, self._outputs.merged) if join.using != () else []
@@ -363,8 +436,9 @@ class _Joins:
         rank = self._outputs.shown(nearest.this)
         nearest.set("this", self._qualified([rank])[0] or rank)
         found = TableJoin(self._db, left, right, join, self._scope).nearest(self._of.run, nearest)
-        self._of.lines.append(f"{'join  ' if found else 'DuckDB'}           the nearest {nearest.args['count'].name} "
-                              f"rows of {right.label} by {sql_text(rank)}{'' if found else ', of all pairs'}")
+        said = f"{nearest.args['count'].name} rows of {right.label} by"
+        self._of.told.append(lambda: f"{'join  ' if found else 'DuckDB'}           the nearest {said} {sql_text(rank)}"
+                                     f"{'' if found else ', of all pairs'}")
         r, s = found or nearest_pairs(self._db, left, right, nearest, _said(self._scope, rank))
         alone = np.setdiff1d(np.arange(len(left)), r) if join.how == "left" else r[:0]
         of_s = pa.concat_arrays([pa.array(s, pa.int64()), pa.nulls(len(alone), pa.int64())])
@@ -412,14 +486,28 @@ class _Joins:
         part = rows.drop_columns(["n"]).rename_columns([str(n) for n in range(rows.num_columns - 1)])
         return self._answer(JoinedTables({**self._item(first).taken(rows.column("n").combine_chunks()), PARTIAL: part}))
 
-    def _without_partners(self, tree: FromTree) -> FromTree:
-        """``tree``, a LEFT JOIN of two tables, with an ANTI JOIN in its place, if a condition of WHERE says that its
-        rows lack a value that every partner has, and the SELECT says nothing else of its second table.
+    def _without_pairs(self, tree: FromTree) -> FromTree:
+        """The FROM of two tables as a SEMI or ANTI JOIN, if the SELECT says nothing else of one of them: of an inner
+        join's rows which different ones there are, or of a LEFT JOIN's which lack a value that every partner has.
         """
-        join, (first, second) = tree.joins[0], self._known().items()
-        if join.how != "left" or join.using != () or join.nearest:
-            return tree
-        for n, term in enumerate(self._where):
+        join = tree.joins[0] if tree.joins else FromJoin("inner", self._trees[1].first)
+        tables = self._known().items()
+        if join.using != () or join.nearest or join.how not in ("inner", "left") or tree.first.tree or join.item.tree:
+            return tree if tree.joins else FromTree(tree.first, (join,))
+        if join.how == "inner" and self._is_distinct():
+            for items in ((tree.first, join.item), (join.item, tree.first)):
+                first, second = tables if items[0] is tree.first else reversed(tables)
+                partners = [term for term in self._where if not term.is_of([first[0]])]
+                others = [term for term in self._where if term.is_of([first[0]])]
+                known = all(term.is_of([first[0], second[0]]) for term in partners)
+                if known and not self._says(second, first, others):
+                    self._where, self._one_each = others, True
+                    self._select.set("group", None)
+                    self._select.set("distinct", exp.Distinct())
+                    on = (*join.on, *(term.known for term in partners if term.known is not None))
+                    return FromTree(items[0], (replace(join, how="semi", item=items[1], on=on),))
+        (first, second) = tables
+        for n, term in enumerate(self._where if join.how == "left" else ()):
             lacking = term.known.this if isinstance(term.known, exp.Is) and isinstance(
                 term.known.expression, exp.Null) else None
             others = [*self._where[:n], *self._where[n + 1:]]
@@ -427,7 +515,19 @@ class _Joins:
                     lacking.name, second[1], self._qualified(join.on)) and not self._says(second, first, others):
                 self._where = others
                 return FromTree(tree.first, (replace(join, how="anti"),))
-        return tree
+        return tree if tree.joins else FromTree(tree.first, (join,))
+
+    def _is_distinct(self) -> bool:
+        """True if the SELECT asks for the different rows of its columns: by DISTINCT, or by groups that are these."""
+        distinct, group = self._select.args.get("distinct"), self._select.args.get("group")
+        listed, groups = ([columns_in(of.unalias(), self._known()) for of in part] for part in (
+            self._select.expressions, [] if group is None else group.expressions))
+        if None in (*listed, *groups) or any(self._select.args.get(name) for name in ("having", "qualify", "windows")):
+            return False
+        if group is None:
+            return distinct is not None and not distinct.args.get("on")
+        return not any(value for name, value in group.args.items() if name != "expressions") and {
+            of for one in listed for of in one or ()} == {of for one in groups for of in one or ()}
 
     def _says(self, second: tuple[str, pa.Table], first: tuple[str, pa.Table], where: Sequence[_WhereTerm]) -> bool:
         """True if the SELECT, with the conditions ``where``, may say anything of the table ``second``."""
@@ -514,10 +614,18 @@ class _Joins:
 
     def _value_of(self, query: exp.Expr, rows: JoinedTables) -> pa.Table | None:
         """The values of ``query``, a SELECT that is a value, for each row; None where it is no join."""
+        nearest = subquery_nearest(query, rows.parts, self._database)
+        if nearest is not None and len(nearest.names) == 1:
+            work = self._work(nearest, "asof_left", nearest.conditions, rows)
+            self._count(work)
+            r, s = work.numbers(self._of.run)
+            assert s is not None
+            at = np.empty(len(rows), np.int64)
+            at[r.to_numpy()] = np.arange(len(rows))
+            return pa.table({"v": take(nearest.table.column(nearest.names[0]), s.take(pa.array(at)))})
         value = subquery_value(query, rows.parts, self._database)
         if value is None:
             return None
-        self._bind()
         work = self._work(value, "inner", value.conditions, rows)
         self._count(work)
         return value_column(value, work, self._of.run, self._db, len(rows))
@@ -571,22 +679,28 @@ class _Joins:
         join = subquery_join(term, rows.parts, self._database)
         if join is not None and self._of.only_one and self._of.joins:
             raise StatementError(ONE_JOIN)
-        if join is not None:
-            self._bind()
         return join
 
-    def _work(self, found: SubqueryJoin | SubqueryValue, how: str, conditions: Sequence[exp.Expr],
+    def _work(self, found: SubqueryJoin | SubqueryValue | SubqueryNearest, how: str, conditions: Sequence[exp.Expr],
               rows: JoinedTables) -> TableJoin:
         """The join of ``rows`` with the table of ``found`` by ``conditions``."""
         item, right = FromItem(None, found.label), JoinedTables({found.label: found.table})
         work = TableJoin(self._db, rows, right, FromJoin(how, item), self._scope)
-        for condition in conditions:
-            work.add(condition, "WHERE")
+        refused: SplitJoinError | None = None
+        try:
+            for condition in conditions:
+                work.add(condition, "WHERE")
+        except SplitJoinError as error:
+            refused = error
+        if refused is not None or not work.is_ours or work.computed:
+            self._bind()
+        if refused is not None:
+            raise refused
         return work
 
     def _count(self, work: TableJoin, *, counted: bool = False) -> None:
         self._of.joins += not counted
-        self._of.lines += [*work.lines, f"join             {work.said}"]
+        self._of.told.append(lambda: "\n".join([*work.lines, f"join             {one_line(work.said)}"]))
 
     def _columns_of(self, text: str, node: exp.Expr) -> list[str] | None:
         with contextlib.suppress(PredicateError, SchemaError, InputError):
@@ -595,10 +709,11 @@ class _Joins:
 
     def _rest(self, where: Sequence[exp.Expr]) -> exp.Select:
         """The SELECT with the conditions ``where``, and without tables."""
-        rest = self._select.copy()
         condition = conjunction(term.copy() for term in where)
-        rest.set("joins", None)
-        rest.set("from_", None)
+        kept = {name: value for name, value in self._select.args.items() if value and name not in (
+            "joins", "from_", "where")}
+        rest = exp.Select(**{name: [of.copy() for of in value] if isinstance(value, list) else value.copy()
+                             for name, value in kept.items()})
         rest.set("where", None if condition is None else exp.Where(this=condition))
         return rest
 
@@ -606,6 +721,10 @@ class _Joins:
         """The rows of what is left of the SELECT over ``rows``, the joined ones."""
         rest = self._rest([term.tree for term in self._where])
         parts = self._outputs.parts(rest, rows.parts)
+        plain = self._plain(rest, parts, lambda: (
+            f"the rest         {one_line(self._rest([term.tree for term in self._where]))}"))
+        if plain is not None:
+            return plain
         _, views = JoinedTables(parts).views()
         tables = _said(self._scope, rest)
         head, *joins = (exp.Table(this=exp.to_identifier(name), alias=exp.TableAlias(
@@ -616,6 +735,22 @@ class _Joins:
         self._of.said(rest)
         made = ask(self._db, sql_text(rest), {**tables, **views})
         return made.rename_columns(self._outputs.names(made.column_names, nested=self._nested))
+
+    def plain(self) -> pa.Table | None:
+        """The rows of the SELECT, of one table, if it says no more than `plain_rows` does; else None."""
+        rest, (table,) = self._rest([term.tree for term in self._where]), self._tables.values()
+        return self._plain(rest, self._outputs.parts(rest, table.parts), lambda: (
+            f"selection        {one_line(self._written)}"))
+
+    def _plain(self, rest: exp.Select, parts: Mapping[str, pa.Table], told: Callable[[], str]) -> pa.Table | None:
+        made = plain_rows(rest, parts, distinct=self._one_each)
+        if made is None:
+            return None
+        names = self._outputs.names(made.column_names, nested=self._nested)
+        if self._nested and len({name.lower() for name in names}) < len(names):
+            return None  # DuckDB numbers them
+        self._of.told.append(told)
+        return made.rename_columns(names)
 
     def _better_order(self) -> tuple[Statement, JoinOrder] | None:
         """The inner joins and their order, if another one than that of FROM promises to be much cheaper."""
@@ -657,8 +792,8 @@ class _Joins:
         for n, t in enumerate(statement.tables):
             part = rows.select([c for c in rows.column_names if c.startswith(f"{n}.")])
             parts[t.label] = part.rename_columns([c.split(".", 1)[1] for c in part.column_names])
-        self._of.lines.append(f"join             {' JOIN '.join(self._known())}, step by step, "
-                              f"{order.told or 'in the order of FROM'}")
+        self._of.told.append(lambda: f"join             {' JOIN '.join(self._known())}, step by step, "
+                                     f"{order.told or 'in the order of FROM'}")
         self._where = []
         return self._answer(JoinedTables(parts))
 
@@ -672,6 +807,14 @@ def _leaves(tree: Any) -> Iterable[Any]:
         yield from _leaves(tree.this)
     else:
         yield tree
+
+
+def _appends(tree: Any) -> bool:
+    """True if ``tree`` is SELECTs with UNION ALL between them, and nothing else."""
+    if not isinstance(tree, exp.SetOperation):
+        return isinstance(tree, exp.Select)
+    return isinstance(tree, exp.Union) and all(name in ("this", "expression") or not value for name, value in
+                                               tree.args.items()) and _appends(tree.this) and _appends(tree.expression)
 
 
 def _is_partners(name: str, table: pa.Table, on: Sequence[exp.Expr | None]) -> bool:

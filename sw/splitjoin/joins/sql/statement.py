@@ -168,7 +168,7 @@ def statement_of(tree: Any, source: StatementText) -> Statement:
         on = tuple(conjunction([one for one in (of, join.match) if one is not None]) if join.match is not None else of
                    for of, join in zip(on, joins, strict=True))
     made = Statement(source, items, tuple(tables), on, None if where is None else where.this, hows,
-                     None if several else joins[0].match, tree.args.get("group") is not None, _ordering(tree, source))
+                     None if several else joins[0].match, tree.args.get("group") is not None, ordering_of(tree, source))
     if made.grouped:
         _check_grouping(tree.args["group"], made)
     return made
@@ -307,7 +307,7 @@ def _table_name(item: FromItem, source: StatementText) -> TableName:
     raise source.on(_no(f"{what} behind a table", "give a table that is prepared so"), node)
 
 
-def _ordering(tree: Any, source: StatementText) -> Ordering:
+def ordering_of(tree: Any, source: StatementText) -> Ordering:
     """ORDER BY, LIMIT (or FETCH) and OFFSET of the statement ``tree``. Raises `StatementError` for what they cannot
     have.
     """

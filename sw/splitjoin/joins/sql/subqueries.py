@@ -29,6 +29,12 @@ Parts = Mapping[str, pa.Table]
 #: that are only looked for.
 _READ = {"expressions", "from_", "joins", "where", "distinct"}
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
+#: Comparisons of a count with a number → whether they say that there are rows, or that there are none.
+_COUNTS: dict[tuple[type[exp.Expr], str], bool] = {
+    (exp.GT, "0"): True, (exp.GTE, "1"): True, (exp.NEQ, "0"): True, (exp.EQ, "0"): False, (exp.LT, "1"): False,
+           (exp.LTE, "0"): False}
 #: Values whose number is not that of the rows, or that are no single ones.
 _UNREAD = (exp.Query, exp.Window, exp.Star, exp.Tuple, exp.Explode, exp.Unnest, exp.UDTF)
 #: The most joins that NOT IN with NULL in several columns is made of.
@@ -90,6 +96,24 @@ class SubqueryValue:
 
 
 @dataclass(frozen=True)
+class SubqueryNearest:
+    """The row of ``table``, called ``label``, with the greatest or the least value of a column that meets all
+    ``conditions`` with a row around the SELECT, one of which bounds this column: an as-of join. ``names``: the columns
+    of its list in the table; ``called``: the names that these have.
+    """
+
+    table: pa.Table
+    label: str
+    conditions: tuple[exp.Expr, ...]
+    names: tuple[str, ...]
+    called: tuple[str, ...]
+
+    def listed(self, table: pa.Table) -> pa.Table:
+        """The columns of the list out of those of ``table``."""
+        return table.select(list(self.names)).rename_columns(list(self.called))
+
+
+@dataclass(frozen=True)
 class _Quantified:
     """A condition on the rows of ``query``: ``how`` says whether there must be one ("semi"), or none ("anti"), of which
     it is true that ``values`` are ``compared`` with its own, or with ``negated`` that they are not. EXISTS has none.
@@ -124,8 +148,8 @@ def has_query(tree: exp.Expr | None) -> bool:
 
 
 def is_exists(term: exp.Expr) -> bool:
-    """True if ``term`` is an EXISTS, which is never NULL."""
-    return isinstance(term, exp.Exists)
+    """True if ``term`` says whether a SELECT has rows, which is never NULL."""
+    return (found := _quantified(term)) is not None and not found.values
 
 
 def tests_and_values(tree: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
@@ -173,13 +197,17 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
     if not found.values:
         if not all(isinstance(e.unalias(), (exp.Star, exp.Column, exp.Literal, exp.Null)) for e in listed):
             return None
-        listed = []
+        said, listed = [c for e in listed for c in e.find_all(exp.Column) if not isinstance(c.this, exp.Star)], []
+    else:
+        said = []
     values = [value.unalias() for value in listed]
     if len(values) != len(found.values) or any(value.find(*_UNREAD) for value in (*found.values, *values)) or (
             is_aggregated([*conditions, *found.values, *values], db.aggregates)):
         return None
     table, alternatives = made.rows(), []
     parts = {**{label.lower(): part for label, part in outer.items()}, made.label.lower(): table}
+    if any(c.table and c.name.lower() not in map(str.lower, parts[c.table.lower()].column_names) for c in said):
+        return None  # whose error is DuckDB's
     for pair in zip(found.values, values, strict=True):
         compared: exp.Expr = found.compared(this=exp.Paren(this=pair[0].copy()), expression=exp.Paren(
             this=pair[1].copy()))
@@ -194,7 +222,7 @@ def subquery_value(query: exp.Expr, outer: Parts, db: Database) -> SubqueryValue
     """The value that the SELECT ``query`` has for each of the rows ``outer``; None where it says nothing of them, or
     says it elsewhere than in its WHERE.
     """
-    if db.single or not isinstance(query, exp.Select) or not any(_is_outer(c, outer) for c in query.find_all(
+    if db.single or not isinstance(query, exp.Select) or not any(is_outer(c, outer) for c in query.find_all(
             exp.Column)):
         return None
     found = _inner(query, outer, db)
@@ -211,6 +239,48 @@ def subquery_value(query: exp.Expr, outer: Parts, db: Database) -> SubqueryValue
     return SubqueryValue(found.rows(), found.label, tuple(found.conditions), value, folds)
 
 
+def subquery_nearest(query: exp.Expr, outer: Parts, db: Database) -> SubqueryNearest | None:
+    """The row that the SELECT ``query``, with ORDER BY and LIMIT 1, has for each of the rows ``outer``, or the greatest
+    or least value that it has; None where that is no as-of join.
+    """
+    if db.single or not isinstance(query, exp.Select):
+        return None
+    query, order, limit = query.copy(), query.args.get("order"), query.args.get("limit")
+    if order is None:
+        extreme = query.expressions[0].unalias() if len(query.expressions) == 1 else None
+        if limit is not None or not isinstance(extreme, (exp.Max, exp.Min)) or extreme.expressions:
+            return None
+        by, last = extreme.this, isinstance(extreme, exp.Max)
+        query.set("expressions", [by.copy()])
+    else:
+        number: Any = limit.args.get("expression") if isinstance(limit, exp.Limit) else None
+        if number is None or number.parent.args.get("limit_options") or number.name != "1" or len(
+                order.expressions) != 1:
+            return None
+        by, last = order.expressions[0].this, bool(order.expressions[0].args.get("desc"))
+    query.set("order", None)
+    query.set("limit", None)
+    query.append("expressions", by.copy())
+    found = _inner(query, outer, db)
+    if found is None or found.is_distinct:
+        return None
+    listed: list[Any] = [of.unalias() for of in found.listed]
+    if not all(isinstance(of, exp.Column) and of.table == found.label and not isinstance(of.this, exp.Star)
+               for of in listed):
+        return None
+    bound, names = listed.pop(), tuple(of.name for of in listed)
+    kinds = (exp.LT, exp.LTE) if last else (exp.GT, exp.GTE)
+    bounds = [term for term in found.conditions if isinstance(term, _INEQUALITIES)]
+    if len(bounds) != 1:
+        return None  # an as-of join has one
+    sides = [bounds[0].this, bounds[0].expression]
+    kind = type(bounds[0]) if sides[0] == bound else _SWAPPED[type(bounds[0])]
+    said = {of.table for side in sides if side != bound for of in side.find_all(exp.Column)}
+    if bound not in sides or kind not in kinds or not said or found.label in said:
+        return None
+    return SubqueryNearest(found.rows(), found.label, tuple(found.conditions), names, names)
+
+
 def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object, rows: int) -> pa.Table:
     """The values of ``rows`` rows, as a column; ``join`` is the inner one with the table of ``value`` by its
     conditions.
@@ -225,19 +295,22 @@ def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object
         met = JoinedTables({value.label: value.table}).taken(s)[value.label].append_column(_ROW, r)
         found = ask(db, f"SELECT {quoted(_ROW)} AS n, {listed} AS v, count(*) AS c FROM {source} GROUP BY 1",
                     {"splitjoin_met": met}, said)
-    if not value.folds and len(found) and max(found.column("c").to_pylist()) > 1:
-        raise InputError(f"a SELECT that is a value must have one row at most, but {said} has several for one row "
-                         f"around it; write for example max(…), or LIMIT 1")
-    none = ask(db, f"SELECT {listed} AS v FROM {source} WHERE false", {"splitjoin_met": met}, said)
+        if not value.folds and len(found) and max(found.column("c").to_pylist()) > 1:
+            raise InputError(f"a SELECT that is a value must have one row at most, but {said} has several for one row "
+                             f"around it; write for example max(…), or LIMIT 1")
+        none = ask(db, f"SELECT {listed} AS v FROM {source} WHERE false", {"splitjoin_met": met}, said).column(0)
+    else:  # an aggregate that is folded here
+        of_none = [0 if isinstance(value.value, exp.Count) else None]
+        none = pa.chunked_array([pa.array(of_none, found.column("v").type)])
     at = np.zeros(rows, np.int64)
     at[found.column("n").to_numpy()] = 1 + np.arange(len(found))
-    both = pa.chunked_array([*none.column(0).chunks, *found.column("v").chunks], found.column("v").type)
+    both = pa.chunked_array([*none.chunks, *found.column("v").chunks], found.column("v").type)
     return pa.table([take(both, pa.array(at))], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
 
 
 def is_aggregated(trees: Sequence[exp.Expr], aggregates: Callable[[], frozenset[str]]) -> bool:
     """True if there is a function in ``trees`` whose value is of several rows, one of ``aggregates`` or another."""
-    calls = [call for tree in trees for call in tree.find_all(exp.Func)]
+    calls = [call for tree in trees for call in tree.find_all(exp.Func) if not isinstance(call, exp.Connector)]
     names = {name.lower() for call in calls for name in (
         [call.name] if isinstance(call, exp.Anonymous) else call.sql_names())}
     return any(isinstance(call, exp.AggFunc) for call in calls) or bool(names and names & aggregates())
@@ -257,6 +330,8 @@ def _quantified(tree: Any) -> _Quantified | None:
     how: Literal["semi", "anti"] = "semi" if positive else "anti"
     if isinstance(tree, exp.Exists):
         return _Quantified(query, how) if (query := _query(tree.this)) is not None else None
+    if (counted := _counted(tree)) is not None:
+        return _Quantified(counted[0], how if counted[1] else "anti" if positive else "semi")
     if isinstance(tree, exp.In):
         value, query, every = tree.this, _query(tree.args.get("query") or tree.expressions[:1]), False
     elif isinstance(tree, _COMPARED) and isinstance(tree.expression, (exp.Any, exp.All)):
@@ -273,6 +348,25 @@ def _quantified(tree: Any) -> _Quantified | None:
     return _Quantified(query, how, values, kind, False, not positive)
 
 
+def _counted(tree: Any) -> tuple[exp.Select, bool] | None:
+    """The SELECT of whose rows ``tree`` says, by their count, that there is one (True) or none (False)."""
+    if not isinstance(tree, _COMPARED):
+        return None
+    sides = [part.unnest() for part in (tree.this, tree.expression)]
+    kind = type(tree) if isinstance(sides[1], exp.Literal) else _SWAPPED.get(type(tree), type(tree))
+    query, number = sides if isinstance(sides[1], exp.Literal) else reversed(sides)
+    some = None if not isinstance(number, exp.Literal) or number.is_string else _COUNTS.get((kind, number.name))
+    if some is None or not isinstance(query, exp.Select) or len(query.expressions) != 1 or any(
+            value for name, value in query.args.items() if name not in ("expressions", "from_", "joins", "where")):
+        return None
+    count = query.expressions[0].unalias()
+    if not isinstance(count, exp.Count) or not isinstance(count.this, (exp.Star, exp.Literal)) or count.expressions:
+        return None
+    query = query.copy()
+    query.set("expressions", [exp.Literal.number(1)])
+    return query, some
+
+
 def _query(tree: Any) -> exp.Query | exp.Values | None:
     if isinstance(tree, list):  # what IN has in parentheses, which is read as a list of values
         return tree[0] if tree and isinstance(tree[0], exp.Values) else None
@@ -287,9 +381,9 @@ def _inner(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
     for column in query.find_all(exp.Column):
         if not column.table and not isinstance(column.this, exp.Star):
             return None
-        column.meta["outer"] = _is_outer(column, outer)  # what copies of its parts do not show
+        column.meta["outer"] = is_outer(column, outer)  # what copies of its parts do not show
     found = _of_rows(query, outer, db)
-    if found is not None or db.single or any(_is_outer(c, outer) for c in query.find_all(exp.Column)):
+    if found is not None or db.single or any(is_outer(c, outer) for c in query.find_all(exp.Column)):
         return found
     rows = db.rows(query)  # which says nothing of those around it
     numbered, label = [f"c{n}" for n in range(rows.num_columns)], _free("q", outer)
@@ -306,7 +400,7 @@ def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
     sources = [source.this, *(join.this for join in joins)]
     labels = [one.alias_or_name for one in sources]
     if len({*labels} - {""}) < len(sources) or any(one.args.get("joins") for one in sources) or any(
-            _is_outer(c, outer) for part in (source, *joins) for c in part.find_all(exp.Column)):
+            is_outer(c, outer) for part in (source, *joins) for c in part.find_all(exp.Column)):
         return None
     terms, inside = list(conjuncts(query.args["where"].this if query.args.get("where") else None)), list[exp.Expr]()
     one = sources[0] if len(sources) == 1 and isinstance(sources[0], exp.Table) else None
@@ -314,11 +408,11 @@ def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
             value for name, value in one.args.items() if name not in ("this", "alias")) and not any(
             map(has_query, terms)) and not one.args["alias"].args.get("columns")):
         one = None
-    correlated = any(_is_outer(c, outer) for c in query.find_all(exp.Column))
+    correlated = any(is_outer(c, outer) for c in query.find_all(exp.Column))
     if one is None:
         if not correlated or db.single:
             return None
-        inside = [term for term in terms if not any(_is_outer(c, outer) for c in term.find_all(exp.Column))]
+        inside = [term for term in terms if not any(is_outer(c, outer) for c in term.find_all(exp.Column))]
         terms = [term for term in terms if not any(term is of for of in inside)]
         if any(map(has_query, terms)):
             return None
@@ -349,7 +443,7 @@ def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
     return _Inner(label, conditions, listed, rows, distinct is not None)
 
 
-def _is_outer(column: exp.Column, outer: Parts) -> bool:
+def is_outer(column: exp.Column, outer: Parts) -> bool:
     """True if ``column``, within a SELECT, is of the rows ``outer`` around it, and of no table of a SELECT between."""
     if column.table not in {label.lower() for label in outer}:
         return False
@@ -364,7 +458,7 @@ def _is_outer(column: exp.Column, outer: Parts) -> bool:
 
 
 def _of_outer(trees: Sequence[exp.Expr], outer: Parts) -> bool:
-    return all(_is_outer(column, outer) for tree in trees for column in tree.find_all(exp.Column))
+    return all(is_outer(column, outer) for tree in trees for column in tree.find_all(exp.Column))
 
 
 def _free(written: str, outer: Parts) -> str:

@@ -22,7 +22,7 @@ from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import time_columns
 
-from .database import ask, asked_term, check_constant, row_of_nulls
+from .database import as_hugeint, ask, asked_term, check_constant, row_of_nulls
 from .reader import TreeReader
 from .statement import SelectItem, Statement, TableName
 from .terms import OneTableTerms
@@ -241,15 +241,25 @@ class TableJoin(OneTableTerms):
 
     def folded(self, run: RunJoin, tree: exp.Expr) -> pa.Table | None:
         """The numbers ``n`` of the rows of an inner join's R that have partners, and of each ``v``, the value ``tree``
-        of its partners, found without pairs; None where it is more than a count, a least or a greatest value of a
-        column.
+        of its partners, found without pairs; None where it is more than a count, a sum, a mean, a least or a greatest
+        value of a column.
         """
         counts = isinstance(tree, exp.Count) and isinstance(tree.this, (exp.Star, exp.Column))
-        if not self.is_ours or not (counts or (isinstance(tree, (exp.Min, exp.Max)) and isinstance(
-                tree.this, exp.Column) and _is_plain(self.tables["s"].schema.field(tree.this.name).type))) or any(
-                of for name, of in tree.args.items() if name not in ("this", "big_int")):
+        if not self.is_ours or any(of for name, of in tree.args.items() if name not in ("this", "big_int")):
             return None
-        return self.partial(run, [tree]).rename_columns(["n", "v"])
+        if not counts:
+            if not isinstance(tree.this, exp.Column):
+                return None
+            type_ = self.tables["s"].schema.field(tree.this.name).type
+            if not (isinstance(tree, (exp.Min, exp.Max)) and _is_plain(type_)) and not (
+                    isinstance(tree, (exp.Sum, exp.Avg)) and (pa.types.is_integer(type_) or type_ == pa.float64())):
+                return None
+        with contextlib.suppress(InputError):  # integers that do not fit
+            made = self.partial(run, [tree]).rename_columns(["n", "v"])
+            if isinstance(tree, exp.Sum) and pa.types.is_integer(made.column("v").type):
+                made = made.set_column(1, as_hugeint("v"), made.column("v"))
+            return made
+        return None
 
     def partial(self, run: RunJoin, trees: Sequence[exp.Expr]) -> pa.Table:
         """The numbers ``n`` of the rows of R that bring rows of the join, and of each the values of the aggregates

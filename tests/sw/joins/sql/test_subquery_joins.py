@@ -105,6 +105,32 @@ STATEMENTS = [
     "SELECT id FROM r WHERE CASE WHEN x > 1 OR k = 'a' THEN true END AND x IN (VALUES (5), (9))",
     "SELECT id FROM r WHERE x IN (SELECT max(a) FROM s WHERE s.k = r.k) OR EXISTS (SELECT max(a) FROM s WHERE a = x)",
     "SELECT id FROM r WHERE x IN (SELECT a FROM s WHERE s.k = r.k ORDER BY a LIMIT 2)",
+    "SELECT id FROM r WHERE (SELECT count(*) FROM s WHERE a > x) > 0 AND NOT (SELECT count(*) FROM s WHERE a = x) = 0",
+    "SELECT id FROM r WHERE 0 = (SELECT count(*) FROM s WHERE s.k = r.k) OR (SELECT count(*) FROM s WHERE a > x) >= 2",
+    "SELECT id FROM r WHERE (SELECT count(a) FROM s WHERE s.k = r.k) > 0",
+    "SELECT id, (SELECT count(*) FROM s WHERE s.k = r.k) > 0 AS has FROM r WHERE x < 6 OR f > 1",
+    "SELECT * FROM r WHERE x > 1 AND NOT x > 5 AND EXISTS (FROM s WHERE a < x) ORDER BY k DESC, id LIMIT 2 OFFSET 1",
+    "SELECT DISTINCT r.k FROM r JOIN s ON r.x < s.a",
+    "SELECT DISTINCT s.a, s.k FROM r, s WHERE r.x < s.a AND s.id > 0 AND r.id > 1 ORDER BY 1 DESC, k LIMIT 3",
+    "SELECT DISTINCT k, x FROM (SELECT r.k, r.x FROM r, s WHERE r.x <= s.a) q WHERE x > 0",
+    "SELECT r.k FROM r JOIN s ON x < a WHERE r.id < 6 GROUP BY r.k",
+    "SELECT s.k, s.a FROM r JOIN s ON x <= a GROUP BY s.k, s.a, s.f",
+    "SELECT r.id, q.id AS o, a FROM r, LATERAL (SELECT id, a FROM s WHERE k = r.k AND a < x ORDER BY a DESC LIMIT 1) q",
+    "SELECT r.id, Of FROM r LEFT JOIN LATERAL (SELECT s.id AS Of FROM s WHERE a >= x ORDER BY a LIMIT 1) q ON true",
+    "SELECT r.id, q.a FROM r LEFT JOIN LATERAL (SELECT * FROM s WHERE a >= x ORDER BY a LIMIT 1) q ON q.k = r.k",
+    "SELECT r.id, q.f FROM r, LATERAL (SELECT s.f FROM s WHERE s.f <= r.f AND s.k <> r.k ORDER BY s.f DESC LIMIT 1) q",
+    "SELECT id, (SELECT max(a) FROM s WHERE s.k = r.k AND a <= x) + 1 AS m FROM r",
+    "SELECT id, (SELECT min(f) FROM s WHERE s.f > r.f) AS f FROM r WHERE (SELECT max(a) FROM s WHERE x >= a) > 0",
+    "SELECT id, (SELECT max(f) FROM s WHERE s.f <= r.f AND s.id > 0) AS f FROM r",
+    "SELECT id, (SELECT max(k) FROM s WHERE s.k < r.k) AS k FROM r",
+    "SELECT id, (SELECT s.id FROM s WHERE a < x ORDER BY a DESC LIMIT 1) AS s FROM r WHERE EXISTS (FROM s WHERE a = x)",
+    "SELECT id, (SELECT max(a) FROM s WHERE a <= x AND a > x - 4) AS m FROM r",
+    "SELECT id, (SELECT sum(a) FROM s WHERE s.id <= r.id) * 2 AS t, (SELECT avg(a) FROM s WHERE a < x) AS m FROM r",
+    "SELECT r.id, s.a FROM r, s WHERE x = a UNION ALL SELECT r.id, s.a FROM r, s WHERE x < a AND r.k = s.k",
+    "SELECT id FROM (SELECT r.id, s.a AS b FROM r JOIN s ON x < a) q WHERE b > 5 ORDER BY b, id DESC LIMIT 4",
+    "WITH q AS (SELECT r.id AS i, s.a FROM r JOIN s ON x < a) SELECT i AS a, a AS i FROM q ORDER BY a, i",
+    "WITH q AS (SELECT id, x FROM r WHERE x > 1), p AS (FROM s) SELECT q.id, p.a FROM q JOIN p ON q.x <= p.a",
+    "SELECT r.id, s.id AS o FROM (SELECT id, x AS y FROM r WHERE k IN ('b', 'c')) r LEFT JOIN s ON y = a WHERE y < 6",
 ]
 
 
@@ -167,9 +193,10 @@ def test_what_runs_where() -> None:
     assert said.splitlines()[1:] == [
         'join             r ANTI JOIN s ON "s"."k" < "r"."k" AND ("r"."x") = ("s"."a")',
         'join             r SEMI JOIN q ON "r"."x" = "q"."id"',
-        'DuckDB           the rest: SELECT id FROM splitjoin_0 AS "r" WHERE (x > 2)']
-    lines = splitjoin.sql("SELECT id FROM r WHERE x IN (SELECT a FROM s)", r=R, s=S).plan
-    assert lines.endswith("; the rest by DuckDB")
+        "the rest         SELECT id WHERE (x > 2)"]
+    plans = [splitjoin.sql(f"SELECT {listed} FROM r WHERE x IN (SELECT a FROM s)", r=R, s=S).plan for listed in (
+        "id", "id + 1")]
+    assert [plan.endswith("; the rest by DuckDB") for plan in plans] == [False, True]
 
 
 def test_within_a_window() -> None:

@@ -1,0 +1,96 @@
+"""SELECTs in FROM that only name columns of their tables, as parts of the SELECT around them: these are one statement
+with fewer SELECTs, and one plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from .trees import FromItem, conjunction, conjuncts
+
+_READ = {"expressions", "from_", "joins", "where"}
+
+
+def with_subqueries(tree: Any) -> Any:
+    """A copy of ``tree`` with the SELECTs of its WITH that it names once where it names them."""
+    tree = tree.copy()
+    named = tree.args.get("with_")
+    if named is None:
+        return tree
+    tables = {table.alias.lower() for table in named.expressions}
+    for table in list(named.expressions):
+        own = {id(of) for of in table.this.find_all(exp.Table)}
+        said = [of for of in tree.find_all(exp.Table) if of.name.lower() == table.alias.lower() and id(of) not in own]
+        inside = {of.name.lower() for of in table.this.find_all(exp.Table)} & tables
+        hidden = any(of.alias.lower() == table.alias.lower() for of in tree.find_all(exp.CTE) if of is not table)
+        if len(said) != 1 or inside or hidden or table.args.get("materialized") or table.args["alias"].args.get(
+                "columns") or said[0].args.get("db") or not isinstance(said[0].parent, (exp.From, exp.Join)):
+            continue
+        node = said[0]
+        alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
+        others = any(value for name, value in node.args.items() if name not in ("this", "alias"))
+        if others or alias.args.get("columns"):
+            continue
+        node.replace(exp.Subquery(this=table.this.copy(), alias=alias))
+        table.pop()
+    if not named.expressions:
+        tree.set("with_", None)
+    return tree
+
+
+def merged_query(outer: exp.Select, item: FromItem) -> exp.Select | None:
+    """``outer``, whose FROM is ``item``, over the tables of the SELECT that this is; None where ``item`` says more than
+    which columns of which rows, or its names are not known for sure.
+    """
+    inner, alias = item.query, item.node.args.get("alias")
+    if not isinstance(inner, exp.Select) or any(value for name, value in inner.args.items() if name not in _READ) or (
+            not inner.args.get("from_")) or any(item.node.args.get(name) for name in ("pivots", "sample")) or (
+            alias is not None and alias.args.get("columns")):
+        return None
+    columns = dict[str, exp.Column]()
+    for one in inner.expressions:
+        column = one.unalias()
+        if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) or len(column.parts) != 2 or (
+                one.alias_or_name.lower() in columns):
+            return None
+        columns[one.alias_or_name.lower()] = column
+    made, label = outer.copy(), item.label.lower()
+    said = [of for of in made.find_all(exp.Column) if of.find_ancestor(exp.From, exp.Join) is None]
+    if made.find(exp.Columns) or any(of is not made for part in (*made.expressions, *(
+            made.args[name] for name in made.args if name not in ("expressions", "from_") and made.args[name]))
+            for of in (part.find_all(exp.Query) if isinstance(part, exp.Expr) else ())):
+        return None
+    aliases = {of.alias.lower() for of in made.expressions if isinstance(of, exp.Alias)}
+    listed = list[exp.Expr]()
+    for one in made.expressions:
+        star = one if isinstance(one, exp.Star) else one.this if isinstance(one, exp.Column) else None
+        if isinstance(star, exp.Star):
+            if any(star.args.values()) or (one is not star and one.table.lower() != label):
+                return None
+            listed += [exp.Alias(this=column.copy(), alias=exp.to_identifier(of.alias_or_name, quoted=True))
+                       for of, column in zip(inner.expressions, columns.values(), strict=True)]
+            continue
+        listed.append(one)
+    for of in said:
+        if isinstance(of.this, exp.Star):
+            continue
+        if of.find_ancestor(exp.Order) and not of.table and of.name.lower() in aliases:
+            continue
+        column = columns.get(of.name.lower())
+        if column is None or len(of.parts) > 2 or (of.table and of.table.lower() != label):
+            return None
+        if of in listed:
+            at = next(n for n, one in enumerate(listed) if one is of)
+            listed[at] = exp.Alias(this=column.copy(), alias=exp.to_identifier(of.name, quoted=True))
+        else:
+            of.replace(column.copy())
+    made.set("expressions", listed)
+    made.set("from_", inner.args["from_"].copy())
+    made.set("joins", [join.copy() for join in inner.args.get("joins") or ()])
+    where = [*conjuncts(inner.args["where"].this if inner.args.get("where") else None),
+             *conjuncts(made.args["where"].this if made.args.get("where") else None)]
+    condition = conjunction(term.copy() for term in where)
+    made.set("where", None if condition is None else exp.Where(this=condition))
+    return made
