@@ -146,8 +146,8 @@ def test_depth(spark: SparkSession) -> None:
 
 def test_a_chain_of_ands_or_of_ors_is_one_level(spark: SparkSession) -> None:
     for combine, word in ((and_, " AND "), (or_, " OR ")):
-        chain: Any = reduce(combine, [c("r.x") < n for n in range(150)])
-        sql = word.join(f"r.x < {n}" for n in range(150))
+        chain: Any = reduce(combine, [c("r.x") < n for n in range(105)])
+        sql = word.join(f"r.x < {n}" for n in range(105))
         assert predicate(chain, R, S) == predicate(sql, R, S)
 
 
