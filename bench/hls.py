@@ -46,6 +46,8 @@ def rows_of(fn: Any) -> list[dict[str, Any]]:
     """Operands that reach what random ones seldom do."""
     rows = operands(fn, ROWS, 1)
     rng = random.Random(2)
+    if fn.__name__ == "Bins":
+        return [{"x": rng.choice([7, 8, rng.randrange(4096)])} for _ in range(ROWS)]
     if fn.__name__ in ("Kmp", "Runs"):
         return [{"x": rng.choice(b"aaabbc")} for _ in range(ROWS)]
     return rows
@@ -104,7 +106,8 @@ def main() -> None:
             luts[by] = found.lut4
             for metric, value, unit, predicted in (
                     ("lut4", found.lut4, "LUT4", report.luts), ("ff", found.ff, "flip-flops", report.flip_flops),
-                    ("dsp", found.dsp, "MULT18X18D", report.multipliers)):
+                    ("dsp", found.dsp, "MULT18X18D", report.multipliers),
+                    *[("block_ram", found.block_ram, "DP16KD", report.block_rams)][:bool(found.block_ram)]):
                 out.add(f"ecp5_{metric}{by}", value, unit,
                         {"kernel": name} | ({} if by else {"predicted": predicted}), MAPPED)
             if mhz is not None:

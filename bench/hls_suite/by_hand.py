@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .typed import C1, C2, C3, C5, C6, C7, KERNELS, NEXT, TAPS
@@ -40,9 +40,39 @@ class ByHand(wiring.Component):
         return m
 
 
-def by_hand(name: str) -> ByHand:
+class BinsByHand(wiring.Component):
+    """Counts in block RAM: read, add and write, with the last write beside what is read."""
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(stream.Signature(data.StructLayout({"x": unsigned(12)}))),
+                          "o": Out(stream.Signature(unsigned(16)))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.rows = rows = memory.Memory(shape=16, depth=4096, init=[], attrs={"no_rw_check": True})
+        read, write = rows.read_port(domain="comb"), rows.write_port()
+        clear, go, loads, equal = Signal(13), Signal(), Signal(), Signal()
+        found, last, new = (Signal(16, reset_less=True) for _ in range(3))
+        x, before = Signal(12, reset_less=True), Signal(12)
+        with m.If(~clear[-1]):
+            m.d.sync += clear.eq(clear + 1)
+        m.d.comb += [go.eq(~self.o.valid | self.o.ready), self.i.ready.eq(go & clear[-1]),
+                     read.addr.eq(self.i.payload.x), new.eq((Mux(equal, last, found) + 1)[:16]),
+                     write.en.eq(Mux(clear[-1], go & loads, 1)), write.addr.eq(Mux(clear[-1], x, clear)),
+                     write.data.eq(Mux(clear[-1], new, 0))]
+        with m.If(go):
+            m.d.sync += [loads.eq(self.i.valid & clear[-1]), self.o.valid.eq(loads), found.eq(read.data),
+                         x.eq(self.i.payload.x), equal.eq(self.i.payload.x == before), self.o.payload.eq(new)]
+            with m.If(self.i.valid & clear[-1]):
+                m.d.sync += before.eq(self.i.payload.x)
+            with m.If(loads):
+                m.d.sync += last.eq(new)
+        return m
+
+
+def by_hand(name: str) -> wiring.Component:
     """The kernel ``name``, of `typed.KERNELS`."""
-    return ByHand(*_MADE[name.lower()])
+    return BinsByHand() if name == "Bins" else ByHand(*_MADE[name.lower()])
 
 
 def _kernel(inputs: dict[str, Any], shape: Any, **state: Any) -> Callable[[Logic], Logic]:
@@ -279,4 +309,4 @@ def smoothed(m, x, mean):
     return new, 1, {"mean": new}
 
 
-assert set(_MADE) == {k.__name__.lower() for k in KERNELS}
+assert {*_MADE, "bins"} == {k.__name__.lower() for k in KERNELS}

@@ -327,6 +327,17 @@ class Smoothed:
         return self.mean
 
 
+@kernel
+class Bins:
+    """In block RAM: what the last operands wrote is not yet there when the next ones are read."""
+
+    counts: (unsigned(16),) * 4096
+
+    def step(self, x: unsigned(12)):
+        self.counts[x] = self.counts[x] + 1 & 0xFFFF
+        return self.counts[x]
+
+
 KERNELS = (crc8, Crc32, Adler32, isqrt, median, product, gcd, sorted8, idct, distance, Fir16, PrefixSum, Varint,
            Runs, Kmp, Rise, Rolling, Top3, Flags, Squares, Histogram, Vwap, Extent, Saturated, SecondBest, BestVolume,
-           Smoothed)
+           Smoothed, Bins)

@@ -15,6 +15,7 @@ import numpy as np
 from amaranth.hdl import Value
 
 from splitjoin import UnsupportedError, hls
+from splitjoin.hls.kernels import compiled
 from splitjoin_boards.flow.tools import YOSYS
 from splitjoin_sim.runtime import FLAGS, UNTRACED, header, objects, run_tool
 from splitjoin_sim.tools import cxx, find_verilator
@@ -162,6 +163,8 @@ def _simulated(programs: Sequence[Program], folder: Path) -> dict[int, str]:
     everything = folder / "everything.cpp"
     everything.write_text("".join(f'#include "{path}"\n' for path in (*sorted(folder.glob("Vtop*.cpp")), _DRIVER)))
     limit = 8 + max(60 * (p.case["interval"] + 8) * (ROWS + p.case["latency"]) for p in programs) // 8
+    # All rows of memories are written first.
+    limit += max((1 << m.address_bits for p in programs for m in compiled(p.fn).memories if m.written), default=0)
     options = (_LEVEL, *UNTRACED)
     run_tool([*compiler, *FLAGS, *options, f"-I{folder}", f"-I{verilator.root / 'include'}", "-include",
               str(header(verilator, compiler, options)), f"-DCIRCUITS={len(names)}", f"-DWORDS={_WORDS}",

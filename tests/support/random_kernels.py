@@ -15,6 +15,8 @@ class _Writer:
 
     def __init__(self, rng: random.Random):
         self.rng, self.names, self.small = rng, list[str](), list[str]()
+        #: Tuples of a state, and a constant one: their numbers and bits.
+        self.tuples: dict[str, tuple[int, int]] = {}
 
     def number(self, depth: int) -> str:
         """A whole number."""
@@ -42,6 +44,22 @@ class _Writer:
         if kind == 11:
             return f"(max(min({a}, 500), -500) {rng.choice(['//', '%'])} max({b} & 63, 1))"
         return f"(({a}) & {rng.randint(1, 63)})"
+
+    def place(self, name: str, depth: int) -> str:
+        """A place of a tuple."""
+        size = self.tuples[name][0]
+        place = self.number(depth)
+        return f"({place}) & {size - 1}" if size & size - 1 == 0 else f"min(({place}) & {2 * size - 1}, {size - 1})"
+
+    def store(self, indent: str, name: str) -> list[str]:
+        """A number of a tuple is assigned, or changed, at times under a condition."""
+        place, mask = self.place(name, 1), (1 << self.tuples[name][1]) - 1
+        value = self.number(1)
+        if self.rng.random() < 0.4:
+            value = f"{name}[{place}] + {value}"
+        line = f"{name}[{place}] = {value} & {mask}"
+        return [f"{indent}if {self.condition(1)}:", f"{indent}    {line}"] if self.rng.random() < 0.4 else [
+            f"{indent}{line}"]
 
     def condition(self, depth: int) -> str:
         """A condition."""
@@ -91,17 +109,30 @@ def random_kernel(seed: int) -> Any:
     w.names, w.small = list(widths), ["k"]
     is_class = rng.random() < 0.4
     lines, indent, targets = [], "    ", ["a", "b"]
+    # Of a generator of its own, so that the programs of other seeds stay the same.
+    of_tuples = random.Random(f"tuples {seed}")
+    table = of_tuples.choice([1025, 1500, 2048]) if of_tuples.random() < 0.15 else 0
+    size = of_tuples.choice([16, 20, 32, 1040, 1500, 2048]) if is_class and of_tuples.random() < 0.5 else 0
     if is_class:
         lines += ["class Random:", "    u: unsigned(12)", "    v: unsigned(12)"]
         if rng.random() < 0.5:
             lines += ["    def init(self):", f"        self.u = {rng.randint(0, 4095)}"]
         targets += ["self.u", "self.v"]
         indent = "        "
+        if size:
+            w.tuples["self.t"] = size, of_tuples.choice([3, 8, 12])
+            lines.insert(1, f"    t: (unsigned({w.tuples['self.t'][1]}),) * {size}")
+    if table:
+        w.tuples["TABLE"] = table, 9
     of = ", ".join(f"{name}: {width}" for name, width in widths.items())
     lines.append(f"    def step(self, {of}):" if is_class else f"def Random({of}):")
     lines += [f"{indent}a = {rng.randint(0, 9)}", f"{indent}b = {w.number(1)}"]
     w.names += targets
+    # What is read at some places is as good as other names, before what is written and behind it.
+    w.names += [f"{name}[{w.place(name, 1)}]" for name in w.tuples]
     lines += w.statements(indent, 2, targets)
+    if size:
+        lines += w.store(indent, "self.t") + w.statements(indent, 0, targets)
     if rng.random() < 0.3:
         lines += [f"{indent}if x > 1 and {w.condition(1)}:",
                   f"{indent}    return {'None' if is_class else w.number(1)}"]
@@ -111,7 +142,8 @@ def random_kernel(seed: int) -> Any:
     text = "\n".join(lines) + "\n"
     file = f"<random kernel {seed}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"signed": hls.signed, "unsigned": hls.unsigned, "__name__": __name__}
+    space: dict[str, Any] = {"signed": hls.signed, "unsigned": hls.unsigned, "__name__": __name__,
+                             "TABLE": tuple(of_tuples.randint(-200, 311) for _ in range(table))}
     exec(compile(text, file, "exec"), space)
     return hls.kernel(space["Random"]) if is_class else space["Random"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -68,7 +67,7 @@ class KernelComponent(wiring.Component):
             """There are operands in ``cycle``, which is the present one."""
             return valid[-(-cycle // interval)] & turn(cycle % interval)
 
-        ports, idle = self._memories(m)
+        memories, ports, idle = self._memories(m)
         m.d.comb += [self.i.ready.eq(go & turn(0) & idle), accepted.eq(self.i.valid & self.i.ready),
                      valid[0].eq(self.i.valid & idle)]
         with m.If(go & turn(0)):
@@ -82,15 +81,22 @@ class KernelComponent(wiring.Component):
         def column(node: Node) -> Value:
             return state[node.name] if node.side == "r" else fields[node.name]
 
-        def read(node: Node, address: Sequence[Value]) -> Value:
-            port = ports[node.name].memory.read_port(domain="comb")
-            m.d.comb += port.addr.eq(Cat(address))
-            return port.data.as_signed() if node.low < 0 else port.data
+        def read(node: Node, address: Value, cycle: int) -> Value:
+            port = memories[node.name].read_port(domain="comb")
+            m.d.comb += port.addr.eq(address)
+            number = port.data
+            if node.kind == "fetch":
+                # A register that synthesis takes into the block: of a port with a clock it would keep what is written
+                # in the cycle of a read, by registers and multiplexers of its own, whatever the attribute says.
+                number = Signal.like(port.data, reset_less=True)
+                with m.If(go & turn((cycle - 1) % interval)):
+                    m.d.sync += number.eq(port.data)
+            return number.as_signed() if node.low < 0 else number
 
         datapath = Datapath(m, "v", pipeline, column, loads=lambda cycle: go & turn(cycle % interval), turn=turn,
                             read=read)
-        for memory, number in zip(kernel.memories, pipeline.graph.outputs[len(kernel.slots):], strict=False):
-            cycle, port = pipeline.cycles[number], ports[memory.name]
+        for name, number in kernel.writes.items():
+            cycle, port = pipeline.cycles[number], ports[name]
             new, enable, address = (datapath.at(a, cycle) for a in nodes[number].args[:3])
             with m.If(idle):
                 m.d.comb += [port.en.eq(go & is_valid(cycle) & enable), port.addr.eq(address), port.data.eq(new)]
@@ -118,21 +124,27 @@ class KernelComponent(wiring.Component):
         m.d.comb += [self.o.valid.eq(offered), go.eq(~self.o.valid | self.o.ready)]
         return m
 
-    def _memories(self, m: Module) -> tuple[dict[str, WritePort], Value]:
-        """The write ports of the memories, and 1 once each row has its initial value, which a reset begins to write."""
+    def _memories(self, m: Module) -> tuple[dict[str, Memory], dict[str, WritePort], Value]:
+        """The memories, the write ports of those that are written, and 1 once each of their rows has its initial value,
+        which a reset begins to write.
+        """
+        memories: dict[str, Memory] = {}
         ports: dict[str, WritePort] = {}
-        memories = self._design.kernel.memories
-        if not memories:
-            return ports, Const(1)
-        row = Signal(1 + max(memory.address_bits for memory in memories))
-        with m.If(~row[-1]):
-            m.d.sync += row.eq(row + 1)
-        for memory in memories:
-            bits, init = memory.slot.width.bits, memory.slot.init
-            m.submodules[memory.name] = rows = Memory(shape=bits, depth=1 << memory.address_bits, init=[])
-            ports[memory.name] = port = rows.write_port()
-            m.d.comb += [port.en.eq(1), port.addr.eq(row), port.data.eq(Const(init & (1 << bits) - 1, bits))]
-        return ports, row[-1]
+        written = [memory.address_bits for memory in self._design.kernel.memories if memory.written]
+        row = Signal(1 + max(written, default=0))
+        if written:
+            with m.If(~row[-1]):
+                m.d.sync += row.eq(row + 1)
+        for memory in self._design.kernel.memories:
+            bits, init = memory.width.bits, [n & (1 << memory.width.bits) - 1 for n in memory.init]
+            # No row is read in the cycle in which it is written, unless what is read is not used.
+            m.submodules[memory.name] = memories[memory.name] = rows = Memory(
+                shape=bits, depth=1 << memory.address_bits, init=[] if memory.written else init,
+                attrs={"no_rw_check": True} if memory.block else {})
+            if memory.written:
+                ports[memory.name] = port = rows.write_port()
+                m.d.comb += [port.en.eq(1), port.addr.eq(row), port.data.eq(Const(init[0], bits))]
+        return memories, ports, row[-1] if written else Const(1)
 
     def _reads(self, number: int, name: str) -> bool:
         node = self._design.pipeline.graph.nodes[number]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
 
 from splitjoin.hls.graph import Graph, Node
+from splitjoin.hls.memories import READS
 from splitjoin.hls.pipeline import ScheduledGraph
 from splitjoin.lang.fold import Width
 
@@ -34,30 +35,36 @@ class Datapath:
 
     ``column`` gives the value of an input. ``loads``: when the register behind a cycle takes a value; by default in
     every cycle. ``turn``: the signal that is 1 in a cycle, for multipliers that several multiplications share.
-    ``earlier``: as of `pipelined`. ``read``: the number of a memory at an address, of whose bits it is given each.
+    ``earlier``: as of `pipelined`. ``read``: the number of a memory at an address, in a cycle.
     """
 
     def __init__(self, m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value], *,
                  loads: Callable[[int], Value] | None = None, turn: Callable[[int], Value] | None = None,
                  earlier: Callable[[Node, int], Value] | None = None,
-                 read: Callable[[Node, Sequence[Value]], Value] | None = None):
+                 read: Callable[[Node, Value, int], Value] | None = None):
         self._m, self._name, self._pipeline, self._loads, self._earlier = m, name, pipeline, loads, earlier
         self._nodes = pipeline.graph.nodes
         self._values: list[list[Value]] = []  # of each operation, in its cycle, and in registers behind it
         #: Until which cycle a state stays in its own register.
-        self._kept = {read: pipeline.cycles[write] for read, write in pipeline.writes
-                      if self._nodes[read].kind == "input"}
+        self._kept = {state.read: pipeline.cycles[state.write] for state in pipeline.carried
+                      if self._nodes[state.read].kind == "input"}
+        # Block RAM holds what it reads until it reads again.
+        self._kept |= {n: pipeline.cycles[n] + pipeline.interval - 1 for n, node in enumerate(self._nodes)
+                       if node.kind == "fetch"}
         units = {n: unit for unit, some in pipeline.shared().items() for n in some}
         operands: dict[int, list[tuple[int, list[Value], Value]]] = {}
         inner = _inner_sums(pipeline.graph, pipeline.cycles)
         for number, node in enumerate(self._nodes):
             cycle = pipeline.cycles[number]
-            args = [self.at(a, cycle) for a in node.args]
+            args = [self.at(a, cycle - (node.kind == "fetch")) for a in node.args]
             if number in units:
                 made: Value = Signal(_shape(node), name=f"{name}{number}")
                 operands.setdefault(units[number], []).append((cycle % pipeline.interval, args, made))
-            elif node.kind in ("read", "write"):
-                made = read(node, args) if read is not None and node.kind == "read" else Const(0)
+            elif node.kind in READS:
+                assert read is not None
+                made = read(node, args[0], cycle)
+            elif node.kind == "write":
+                made = Const(0)
             else:
                 made = _value(m, f"{name}{number}", node, args, column, alone=number in inner)
             self._values.append([made])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from splitjoin.hls.graph import Graph, Node, width_of
-from splitjoin.hls.pipeline import ScheduledGraph, scheduled
+from splitjoin.hls.pipeline import Carried, ScheduledGraph, scheduled
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ NO_MERGE = ScheduledGraph(Graph((), ()), ()), Graph((), ())
 def scheduled_add(add: Graph, clock: float | None, interval: int | None = None) -> ScheduledGraph:
     """``add`` of a part, for ``clock`` in MHz and an ``interval``; None for the least one that its state allows."""
     reads = {n.name: at for at, n in enumerate(add.nodes) if n.kind == "input" and n.side == "r"}
-    writes = {at: add.outputs[int(name.removeprefix("slot"))] for name, at in reads.items()}
-    return scheduled(add, clock, interval=interval, writes=writes)
+    carried = [Carried(at, add.outputs[int(name.removeprefix("slot"))]) for name, at in reads.items()]
+    return scheduled(add, clock, interval=interval, carried=carried)
 
 
 def added(part: FoldPart) -> Graph:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .graph import Graph, Node, needed
+from .memories import READS
 
 #: Operations that take a carry chain or a multiplier: of these a path should have few.
 _CHAINS = frozenset(("+", "-", "*", "<", "min", "max", "abs"))
@@ -61,7 +62,7 @@ class _Made:
     def add(self, node: Node, place: tuple[str, int] | None) -> int:
         """The number of ``node``, which is a new operation."""
         before = max((self._chains[a] for a in node.args), default=0)
-        is_state = node.side == "r" and node.kind in ("input", "read")
+        is_state = node.side == "r" and node.kind in ("input", *READS)
         self.nodes.append(node)
         self.places.append(place)
         self._chains.append(max(before + (node.kind in _CHAINS), _STATE * is_state))

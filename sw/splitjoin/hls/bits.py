@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .delays import FACTOR, GATE, chain_ns, product_ns
+from .delays import BLOCK_RAM, FACTOR, FETCH, GATE, STORE, chain_ns, product_ns
 from .graph import Graph, Node
 from .lut_network import FALSE, TRUE, LutNetwork
 
@@ -24,24 +24,26 @@ Word = list[int]
 
 @dataclass(frozen=True)
 class _Macro:
-    """A carry chain, a multiplier of ``parts`` factors of 18 bits, or the read port of a memory that takes ``luts``;
-    ``reads``: its operands' bits.
+    """A carry chain, a multiplier of ``parts`` factors of 18 bits, or a memory with a read port that takes ``luts`` and
+    ``blocks`` of block RAM; ``reads``: its operands' bits.
     """
 
     reads: tuple[int, ...]
     gives: tuple[int, ...]
     parts: int = 0
     luts: int = 0
+    blocks: int = 0
 
 
 @dataclass(frozen=True)
 class BitCost:
-    """LUTs; the bits of each carry chain; multipliers; and flip-flops."""
+    """LUTs; the bits of each carry chain; multipliers; flip-flops; and blocks of RAM."""
 
     luts: int
     chains: tuple[int, ...]
     multipliers: int
     flip_flops: int
+    blocks: int = 0
 
 
 class GraphBits:
@@ -60,6 +62,7 @@ class GraphBits:
         self._registers: dict[tuple[int, int], int] = {}  # by signal and the cycle in front of the register
         self._columns: dict[Node, Word] = {}
         self._registered: dict[int, int] = {}  # the operation whose value a register holds
+        self._held = set[int]()  # registers that are those of a block of RAM
         self._starts: list[int] = []  # of the gates and sources of each operation
         self._end = 0
         #: Choices with a constant: the condition, the other operand, the constant.
@@ -73,8 +76,8 @@ class GraphBits:
         """
         self._ahead, start = ahead, self._network.size
         node = self._graph.nodes[len(self._words)]
-        word = self._word(node, [self._at(a, cycle) for a in node.args])
-        time = max((self._network.time(x) for x in word), default=0.0)
+        word = self._word(node, [self._at(a, cycle - (node.kind == "fetch")) for a in node.args])
+        time = self._time(node, word)
         if most is None or time <= most:
             self._words.append(word)
             self._cycles.append(cycle)
@@ -87,11 +90,16 @@ class GraphBits:
         ahead = 1 + max(self._cycles, default=0)
         parts = self.parts([(n, ahead if registered else self._cycles[n]) for n in self._graph.outputs])
         return BitCost(sum(p.luts for p in parts), tuple(n for p in parts for n in p.chains),
-                       sum(p.multipliers for p in parts), sum(p.flip_flops for p in parts))
+                       sum(p.multipliers for p in parts), sum(p.flip_flops for p in parts),
+                       sum(p.blocks for p in parts))
 
     def time(self, number: int) -> float:
         """The time in ns at which the value of operation ``number`` is there."""
-        return max((self._network.time(x) for x in self._words[number]), default=0.0)
+        return self._time(self._graph.nodes[number], self._words[number])
+
+    def _time(self, node: Node, word: Word) -> float:
+        into = STORE if node.kind == "write" and node.places else 0.0
+        return max((self._network.time(x) for x in word), default=0.0) + into
 
     def parts(self, read_at: Sequence[tuple[int, int]],
               states: Sequence[tuple[int, int | None]] | None = None) -> list[BitCost]:
@@ -131,19 +139,20 @@ class GraphBits:
         luts = Counter(owner(n) for n, some in gates.items() for _ in range(some))
         luts.update(map(owner, both))
         luts.update(self._registered[n] for n in inverted.values())
-        flip_flops = Counter(self._registered[n] for n in registers if n in read)
+        flip_flops = Counter(self._registered[n] for n in registers if n in read - self._held)
         chains: dict[int, list[int]] = {}
-        multipliers = Counter[int]()
+        multipliers, blocks = Counter[int](), Counter[int]()
         for m in used.values():
             of = owner(m.gives[0] >> 1)
             luts[of] += m.luts
-            if m.luts:
+            blocks[of] += m.blocks
+            if m.luts or m.blocks:
                 continue
             # A product of more than one part is added up.
             chains.setdefault(of, []).extend([len(m.gives)] * (m.parts - 1) if m.parts else [
                 1 + max(i for i, given in enumerate(m.gives) if given >> 1 in read)])
             multipliers[of] += m.parts
-        return [BitCost(luts[n], tuple(chains.get(n, ())), multipliers[n], flip_flops[n])
+        return [BitCost(luts[n], tuple(chains.get(n, ())), multipliers[n], flip_flops[n], blocks[n])
                 for n in range(len(starts) + 1)]
 
     def _loaded(self, number: int, read: int | None) -> tuple[Word, int]:
@@ -189,8 +198,12 @@ class GraphBits:
 
     def _at(self, number: int, cycle: int) -> Word:
         """The value of operation ``number`` in ``cycle``, behind registers if that is a later one."""
-        word = self._words[number]
-        for at in range(self._cycles[number], cycle, self._interval):
+        word, first = self._words[number], self._cycles[number]
+        if self._graph.nodes[number].kind == "fetch" and first < cycle < first + self._interval:
+            held = [self._register(x, first, number) for x in word]
+            self._held |= {x >> 1 for x in held}
+            return held
+        for at in range(first, cycle, self._interval):
             word = [self._register(x, at, number) for x in word]
         return word
 
@@ -218,7 +231,9 @@ class GraphBits:
             case "input":
                 return self._columns.setdefault(node, [net.source() for _ in range(width)])
             case "read":
-                return self._read(node, args)
+                return self._read(node, args[0])
+            case "fetch":
+                return self._fetched(node, args[0])
             case "write":
                 return [x for a in args[:3] for x in a]
             case "*":
@@ -293,13 +308,26 @@ class GraphBits:
             self._macros[key] = _Macro(reads, tuple(self._network.source(time) for _ in range(width)), parts, luts)
         return list(self._macros[key].gives) if width else []
 
-    def _read(self, node: Node, args: Sequence[Word]) -> Word:
+    def _read(self, node: Node, address: Word) -> Word:
         """A read port in LUT RAM: blocks of 16 rows by 4 bits, or of 64 rows and a bit, and a choice of a block."""
         four = self._inputs == 4
-        blocks = 1 << max(0, len(args) - (4 if four else 6))
+        blocks = 1 << max(0, node.places - (4 if four else 6))
         luts = blocks * (6 * -(-node.width // 4) if four else 2 * node.width) + (node.width + 1) * (blocks - 1)
-        return self._macro(("read", node.name, *map(tuple, args)), [x for a in args for x in a], node.width,
+        return self._macro(("read", node.name, *address), address, node.width,
                            GATE * (1 + blocks.bit_length() // 2), 0, luts)
+
+    def _fetched(self, node: Node, address: Word) -> Word:
+        """A read port of block RAM, with blocks of its own: fewest, and of these with fewest choices of a block."""
+        key = "fetch", node.name, *address
+        if key not in self._macros:
+            rows = 1 << node.places
+            _, banks, blocks = min((-(-rows // n) * -(-node.width // bits), -(-rows // n), -(-node.width // bits))
+                                   for n, bits in BLOCK_RAM.items())
+            gives = tuple(self._network.source(FETCH + GATE * -(-(banks - 1).bit_length() // 2))
+                          for _ in range(node.width))
+            self._macros[key] = _Macro(tuple(x for x in address if x > TRUE), gives, 0, node.width * (banks - 1),
+                                       banks * blocks)
+        return list(self._macros[key].gives)
 
     def _product(self, args: Sequence[Word], signs: Sequence[bool], width: int) -> Word:
         for one, other in ((0, 1), (1, 0)):

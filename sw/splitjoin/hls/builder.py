@@ -22,6 +22,7 @@ from splitjoin.lang.types import Bool, Float, Int
 
 from .delays import FACTOR
 from .graph import Graph, Node, Place, needed, width_of
+from .memories import TupleMemory
 
 #: Bits of additions up to which a product with a constant is made of them, and not of a multiplier.
 _SUMS = 96
@@ -60,6 +61,10 @@ class Builder(ABC):
         node = self.nodes[a]
         low, high = max(low, node.low), min(high, node.high)
         return a if (low, high) == (node.low, node.high) else self._add("fit", (a,), low, high)
+
+    def read(self, memory: TupleMemory, address: int, low: int, high: int) -> int:
+        """What ``memory`` has at ``address``, from ``low`` to ``high``."""
+        return self._node(memory.read(address, low, high))
 
     def number(self, e: Expr) -> tuple[int, int]:
         """The whole number and the denominator of the exact value ``e``."""

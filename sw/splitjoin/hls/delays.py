@@ -8,9 +8,14 @@ from __future__ import annotations
 
 #: Bits of the factors of a multiplier block, in two's complement.
 FACTOR = 18
+#: Rows of a block of RAM, and bits of each.
+BLOCK_RAM = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
 #: Delays in ns: into and out of registers; a gate of four signals; a carry chain, and each of its cells, which holds
 #: two bits of a sum or up to three of a comparison; a multiplier.
 REGISTERS, GATE, CHAIN, CELL, MULTIPLIER = 1.3, 1.3, 1.95, 0.05, 5.6
+#: Delays in ns of block RAM, beyond those of registers: out of it; and into it, with the choice of what is written
+#: after a reset. Its wires are longer than others.
+FETCH, STORE = 5.2, 2.5
 
 
 def chain_ns(bits: int) -> float:

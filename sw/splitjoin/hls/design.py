@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from splitjoin.base.errors import InputError
+from splitjoin.base.errors import InputError, UnsupportedError
 
 from .kernels import Kernel, compiled
-from .memories import with_memories
-from .pipeline import ScheduledGraph, scheduled
+from .memories import READS, forwarded
+from .pipeline import Carried, ScheduledGraph, scheduled
 
 #: FPGA family → inputs of its LUTs.
 FAMILIES = {"ecp5": 4, "ultrascale": 6}
+#: The most writes to block RAM that registers hold.
+_FORWARDED = 4
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,31 @@ def design_of(fn: Any, clock: float | None, interval: int | None, family: str) -
         raise InputError(f"the clock must be a number of MHz above 0, or None, not {clock!r}")
     if interval is not None and not (isinstance(interval, int) and interval >= 1):
         raise InputError(f"the interval must be a number of cycles from 1 on, or None, not {interval!r}")
-    kernel = with_memories(compiled(fn))
-    return Design(kernel, scheduled(kernel.graph, clock, interval=interval, writes=_writes(kernel)), family, clock)
+    kernel = compiled(fn)
+    # What is written to block RAM comes late for the next operands, but for registers that hold the last writes.
+    depths = _FORWARDED if any(memory.block and memory.written for memory in kernel.memories) else 0
+    found: list[Design] = []
+    for depth in range(depths + 1):
+        graph, slots = forwarded(kernel.graph, len(kernel.slots), kernel.memories, depth)
+        form = replace(kernel, graph=graph, slots=(*kernel.slots, *slots)) if depth else kernel
+        try:
+            pipeline = scheduled(form.graph, clock, interval=interval, carried=_carried(form, 1 + depth))
+        except UnsupportedError:
+            if depth == depths and not found:
+                raise
+            continue
+        found.append(Design(form, pipeline, family, clock))
+        if pipeline.interval in (1, interval):
+            break
+    return min(found, key=lambda design: design.pipeline.interval)
 
 
-def _writes(kernel: Kernel) -> dict[int, int]:
-    """The inputs that are a state, and the operations that compute its next value."""
+def _carried(kernel: Kernel, intervals: int) -> list[Carried]:
+    """The states of ``kernel``; ``intervals``: from a write to block RAM to the next operands that may read it."""
     nodes = kernel.graph.nodes
     reads = {node.name: n for n, node in enumerate(nodes) if node.kind == "input" and node.side == "r"}
     new = dict(zip((slot.name for slot in kernel.slots), kernel.graph.outputs, strict=False))
-    into = {nodes[n].name: n for n in kernel.graph.outputs if nodes[n].kind == "write"}
-    return {n: new[name] for name, n in reads.items()} | {
-        n: into[node.name] for n, node in enumerate(nodes) if node.kind == "read"}
+    # Block RAM takes the address a cycle earlier, and what is written in that one is not yet read.
+    return [*(Carried(n, new[name]) for name, n in reads.items()),
+            *(Carried(n, kernel.writes[node.name], intervals if node.kind == "fetch" else 1, int(node.kind == "fetch"))
+              for n, node in enumerate(nodes) if node.kind in READS and node.name in kernel.writes)]

@@ -16,8 +16,9 @@ class Node:
     ``kind``: ``input`` (column ``side``, ``name``), ``constant`` (``low``), ``+ - * & | ^``, ``abs``, ``min``, ``max``,
     ``=``, ``<``, ``and``, ``or``, ``not``, ``choose`` (condition, then, otherwise), ``shift`` (by ``places`` to the
     left, or to the right if negative), ``bits`` (the lowest ``places`` bits), ``fit`` (the value, which is stated to
-    lie within ``low`` and ``high``), and ``read`` and ``write`` of memories (`splitjoin.hls.memories`). ``args``: the
-    operands' numbers.
+    lie within ``low`` and ``high``). Of memories (`splitjoin.hls.memories`): ``read``, ``fetch`` (at an address of
+    ``places`` bits) and ``write`` (the number, whether it is written, the address, and the reads, which come before).
+    ``args``: the operands' numbers.
     """
 
     kind: str

@@ -10,11 +10,12 @@ import ast
 import functools
 import inspect
 import math
+import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from splitjoin.base.errors import PredicateError, UnsupportedError
 from splitjoin.lang.fold import Program, Slot, Width, scaled
@@ -34,11 +35,12 @@ from splitjoin.lang.python.loops import ABSENT
 from splitjoin.lang.python.source import FunctionSource
 from splitjoin.lang.python.steps import Steps, pruned
 from splitjoin.lang.python.values import Value, lift
-from splitjoin.lang.python.variables import Struct, is_struct, is_traced
-from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
+from splitjoin.lang.python.variables import StateRecord, Struct, is_struct, is_traced
+from splitjoin.lang.types import BOOL, EXACT, Bool, Type, is_exact
 
 from .balance import balanced
 from .graph import Graph, width_of
+from .memories import MemoryTuple, TupleMemory, with_writes
 from .programs import build_graph
 
 
@@ -56,31 +58,14 @@ class Port:
 
 
 @dataclass(frozen=True)
-class StateMemory:
-    """A tuple of a state in a memory: ``rows`` numbers, each of the width and with the initial value of ``slot``."""
-
-    #: Numbers from which on a tuple is a memory, and most numbers of a tuple.
-    LEAST: ClassVar[int] = 16
-    MOST: ClassVar[int] = 1024
-
-    name: str
-    rows: int
-    slot: Slot
-
-    @property
-    def address_bits(self) -> int:
-        """Bits of a row's number."""
-        return (self.rows - 1).bit_length()
-
-
-@dataclass(frozen=True)
 class Kernel:
     """A compiled function or class.
 
-    ``slots``: the state of a class, none for a function. ``graph``: operations on the numbers of ``inputs`` (stream
-    *s*) and ``slots`` (*r*); its outputs are the slots' new values, the numbers of ``outputs``, and, if ``optional``,
+    ``slots``: the state of a class in registers, none for a function. ``memories``: tuples in memories, of the state or
+    constant. ``graph``: operations on the numbers of ``inputs`` (stream *s*) and ``slots`` (*r*); its outputs are the
+    slots' new values, the writes of those memories that are written, the numbers of ``outputs``, and, if ``optional``,
     a bit that is 1 where a result is given and no None. ``stated``: values whose width the source states, and ranges do
-    not prove. ``memories``: tuples of the state in memories, whose writes are outputs behind the slots' new values.
+    not prove.
     """
 
     name: str
@@ -91,13 +76,19 @@ class Kernel:
     optional: bool = False
     source: FunctionSource | None = None
     stated: int = 0
-    memories: tuple[StateMemory, ...] = ()
+    memories: tuple[TupleMemory, ...] = ()
 
     @property
     def results(self) -> tuple[int, ...]:
         """The operations whose values are the results."""
-        of = self.graph.outputs[len(self.slots) + len(self.memories):]
+        of = self.graph.outputs[len(self.slots) + len(self.writes):]
         return of[:-1] if self.optional else of
+
+    @property
+    def writes(self) -> dict[str, int]:
+        """The operations that write memories, by the memories' names."""
+        names = [memory.name for memory in self.memories if memory.written]
+        return dict(zip(names, self.graph.outputs[len(self.slots):], strict=False))
 
     @property
     def present(self) -> int | None:
@@ -120,6 +111,12 @@ class _KernelSteps(Steps):
         super().__init__()
         self.places: dict[str, tuple[str, int]] = {}
         self.stated: set[str] = set()
+        #: The memories that columns are read from, and constant tuples in memories, by their numbers.
+        self.reads: dict[str, str] = {}
+        self._read: dict[tuple[str, Expr], Col] = {}
+        self.tables: dict[tuple[int, ...], MemoryTuple] = {}
+        #: Tuples that are used as no memory is.
+        self.unfit: set[str] = set()
 
     def _new(self, e: Expr) -> Expr:
         self.places[f"${len(self.steps)}"] = self.place
@@ -131,11 +128,36 @@ class _KernelSteps(Steps):
         low, high = value_range(column)
         if least <= low and high <= most:
             return column
-        name = f"${len(self.steps)}"
-        made = Col(width.type, "s", name, False, width.range)
-        self.steps.append((made, column))
-        self.places[name] = self.place
-        self.stated.add(name)
+        made = self._step(column, width.type, width.range)
+        self.stated.add(made.name)
+        return made
+
+    def read(self, memory: TupleMemory, address: Expr) -> Col:
+        """The column of what is read from ``memory`` at ``address``, before it is written."""
+        found = self._read.get((memory.name, address))
+        if found is None:
+            ends = memory.width.range if memory.written else (min(memory.init), max(memory.init))
+            found = self._read[memory.name, address] = self._step(address, memory.width.type, ends)
+            self.reads[found.name] = memory.name
+        return found
+
+    def table(self, numbers: Sequence[int], name: str) -> MemoryTuple:
+        """The memory of the constant tuple ``numbers``, which the source calls ``name``."""
+        key = tuple(map(int, numbers))
+        if key not in self.tables:
+            plain = f"{re.sub('[^a-zA-Z0-9]+', '_', name).strip('_') or 'constant'}_table"
+            plain += str(len(self.tables)) * any(plain == t.memory.name for t in self.tables.values())
+            made = TupleMemory.constant(plain, key)
+            if made.width.bits > 64 or made.rows > TupleMemory.MOST:
+                raise UnsupportedError(f"{name} has {made.rows:,} numbers of {made.width.bits} bits, but a table must "
+                                       f"have at most {TupleMemory.MOST:,} of 64 bits")
+            self.tables[key] = MemoryTuple(made, self.read, self.unfit)
+        return self.tables[key]
+
+    def _step(self, e: Expr, of: Type, ends: tuple[int, int]) -> Col:
+        made = Col(of, "s", f"${len(self.steps)}", False, ends)
+        self.steps.append((made, e))
+        self.places[made.name] = self.place
         return made
 
 
@@ -150,14 +172,40 @@ class _Typed(FunctionRun):
         return assigned(self._places, width, value, name)
 
     def _update(self, node: ast.AugAssign, target: ast.Subscript, index: Value) -> None:
-        of = self._value(target.value)
-        if not isinstance(of, list) or len(of) < StateMemory.LEAST:
+        if not isinstance(self._value(target.value), MemoryTuple):
             super()._update(node, target, index)
             return
         old = self._value(ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target))
         self._assign(target, self._binary(node, node.op, old, self._value(node.value)))
 
+    def _subscript(self, node: ast.Subscript, of: Any) -> Any:
+        steps = self._places
+        assert isinstance(steps, _KernelSteps)
+        is_long = isinstance(of, (list, tuple)) and len(of) > TupleMemory.LUT_RAM
+        if not isinstance(of, MemoryTuple) and not (is_long and all(type(x) in (int, bool) for x in of)):
+            return super()._subscript(node, of)
+        index = self._index(node, self._value(node.slice), len(of))
+        if isinstance(of, MemoryTuple):
+            return steps.kept(of.number(index))
+        return of[index] if isinstance(index, int) else steps.table(of, self._source.text(node.value)).number(index)
+
+    def _store(self, record: StateRecord, node: ast.AST, name: str, value: Any) -> None:
+        if isinstance(record.values[name], MemoryTuple):
+            record.values[name].refuse("is assigned as a whole")
+        super()._store(record, node, name, value)
+
+    def _store_at(self, record: StateRecord, node: ast.Subscript, name: str, index: Any, value: Any) -> None:
+        of = record.values[name]
+        if not isinstance(of, MemoryTuple):
+            super()._store_at(record, node, name, index, value)
+            return
+        assert record.assign is not None
+        chosen = self._index(node, index, len(of))
+        record.values[name] = of.with_number(chosen, record.assign(f"{name}[0]", value, self._source.text(node)))
+
     def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
+        if isinstance(a, MemoryTuple) and a is not b:
+            return a.chosen(condition, b, super()._chosen)
         some = [v for v in (a, b) if v is None or isinstance(v, _Optional)]
         if a is b or a is ABSENT or b is ABSENT or not some:
             return super()._chosen(condition, a, b, name)
@@ -172,22 +220,53 @@ class _Typed(FunctionRun):
 class _Class(StatefulClass):
     """Compiles a class with a method ``step``."""
 
+    def __init__(self, of: type, known: Mapping[str, Any]):
+        super().__init__(of, known)
+        for name, field in self._fields.items():
+            if len(field.names) > TupleMemory.MOST:
+                raise UnsupportedError(f"{of.__name__}.{name} has {len(field.names):,} numbers, and a tuple of a state "
+                                       f"at most {TupleMemory.MOST:,}")
+        #: What the numbers of each attribute are in the beginning.
+        made = iter(self._init().values())
+        self.init = {name: tuple(next(made) for _ in field.widths) for name, field in self._fields.items()}
+        same = {name: len(set(init)) == 1 for name, init in self.init.items()}
+        #: The attributes that are memories.
+        self.memories = {
+            name: TupleMemory(name, field.widths[0], len(field.names), self.init[name][:1 if same[name] else None])
+            for name, field in self._fields.items() if field.struct is None and len(field.names) >= TupleMemory.LEAST
+            and (same[name] or len(field.names) > TupleMemory.LUT_RAM)}
+
     def kernel(self) -> Kernel:
+        """The compiled class. A tuple of few numbers that is used as no memory is takes registers."""
         step = self._source("step")
         if step is None:
             raise PredicateError(f"{self._of.__name__} must have the method step(self, …), which takes the next values")
-        name, numbers = max(((name, len(field.names)) for name, field in self._fields.items()), key=lambda f: f[1])
-        if numbers > StateMemory.MOST:
-            raise UnsupportedError(f"{self._of.__name__}.{name} has {numbers:,} numbers, and a tuple of a state has at "
-                                   f"most {StateMemory.MOST:,}, as it lies in LUT RAM; put a larger table into block "
-                                   f"RAM beside the component, and give step what is read there")
-        init = self._init()
-        slots = tuple(Slot(name, width, init[name]) for name, width in self._slots)
-        return _kernel(self._of.__name__, step, self._known, self, slots)
+        while True:
+            steps = _KernelSteps()
+            try:
+                return _kernel(self._of.__name__, step, self._known, self, steps)
+            except PredicateError:
+                few = {name for name, memory in self.memories.items() if not memory.block}
+                if not few:
+                    raise
+                for name in few & steps.unfit or few:
+                    del self.memories[name]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The numbers in registers."""
+        return tuple(Slot(slot, width, init) for name, field in self._fields.items() if name not in self.memories
+                     for (slot, width), init in zip(field.slots(name), self.init[name], strict=True))
+
+    def state(self, own: str, steps: _KernelSteps) -> StateRecord:
+        """The stand-in for ``self`` when a step begins."""
+        record = self._state(own, "r", steps)
+        record.values |= {name: MemoryTuple(memory, steps.read, steps.unfit) for name, memory in self.memories.items()}
+        return record
 
 
 def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: _Class | None,
-            slots: tuple[Slot, ...]) -> Kernel:
+            steps: _KernelSteps) -> Kernel:
     signature = inspect.signature(source.fn)
     parameters = list(signature.parameters.values())[state is not None:]
     for p in parameters:
@@ -198,29 +277,40 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     inputs = tuple(Port(p.name, stated_field(f"parameter {p.name} of {source.name}",
                                              None if p.annotation is p.empty else p.annotation, known))
                    for p in parameters)
-    steps = _KernelSteps()
     arguments: dict[str, Any] = {
         p.name: _argument(p) for p in inputs}
     execution = _Typed(source, steps)
     own = None
     if state is not None:
         own = next(iter(signature.parameters))
-        arguments = {own: state._state(own, "r", steps), **arguments}
+        arguments = {own: state.state(own, steps), **arguments}
     result = execution.run(arguments)
-    new = []
-    if own is not None:
-        end = execution.value(own)
+    slots, new = state.slots if state is not None else (), list[Expr]()
+    memories = [table.memory for table in steps.tables.values()]
+    if state is not None:
+        end = execution.value(str(own))
+        ends = {name: end.values.pop(name) for name in state.memories}
         new = [steps.raw(value.expr, slot.width) for slot, value in zip(slots, slot_values(end), strict=True)]
+        for at, made in ends.items():
+            memories.append(made.at_the_end(state.init[at]))
+            new += made.outputs(steps.raw)
     outputs, values = _results(source, signature.return_annotation, known, result, steps)
     present = [result.present.expr] if isinstance(result, _Optional) else []
     program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
-    graph = balanced(build_graph(program, stated=steps.stated, places=steps.places))
+    by_name = {memory.name: memory for memory in memories}
+    reads = {column.name: by_name[steps.reads[column.name]] for column, _ in program.steps
+             if column.name in steps.reads}
+    graph = build_graph(program, stated=steps.stated, places=steps.places, reads=reads)
+    read = {memory.name for memory in reads.values()}
+    memories = [memory for memory in memories if memory.written or memory.name in read]
+    graph = balanced(with_writes(graph, len(slots), [memory for memory in memories if memory.written]))
+    kernel = Kernel(name, inputs, (), slots, graph, bool(present), source,
+                    sum(column.name in steps.stated for column, _ in program.steps), tuple(memories))
     shaped = []
-    for port, n in zip(outputs, graph.outputs[len(slots):], strict=False):
+    for port, n in zip(outputs, kernel.results, strict=True):
         node = graph.nodes[n]
         shaped.append(port or Width(width_of(node.low, node.high), node.low < 0))
-    return Kernel(name, inputs, _named(shaped, result), slots, graph, bool(present), source,
-                  sum(column.name in steps.stated for column, _ in program.steps))
+    return replace(kernel, outputs=_named(shaped, result))
 
 
 def _argument(port: Port) -> Any:
@@ -287,7 +377,8 @@ def compiled(fn: Any) -> Kernel:
         raise PredicateError(f"the class {fn.__name__} must stand under @splitjoin.hls.kernel")
     source = FunctionSource.of(fn, getattr(fn, "__name__", "function"))
     closure = inspect.getclosurevars(fn)
-    return _kernel(source.name, source, {**fn.__globals__, **closure.globals, **closure.nonlocals}, None, ())
+    return _kernel(source.name, source, {**fn.__globals__, **closure.globals, **closure.nonlocals}, None,
+                   _KernelSteps())
 
 
 def kernel(of: type) -> type:
@@ -296,14 +387,15 @@ def kernel(of: type) -> type:
 
     ``step`` takes the next values and returns a result, or None for none. Objects of the class run it in plain Python.
     Raises `PredicateError` that points at the line that is not compiled, and `UnsupportedError` for a tuple of more
-    than `StateMemory.MOST` numbers.
+    than `TupleMemory.MOST` numbers.
     """
     if not isinstance(of, type):
         raise PredicateError(f"@splitjoin.hls.kernel must stand above a class, not {type(of).__name__}")
     frame = sys._getframe(1)
     made_of = _Class(of, {**frame.f_globals, **frame.f_locals})
     return type(of.__name__, (_Stateful, of), {"splitjoin_kernel": made_of.kernel(), "__doc__": of.__doc__,
-                                               "splitjoin_fields": made_of._fields, "__module__": of.__module__})
+                                               "splitjoin_fields": made_of._fields, "splitjoin_init": made_of.init,
+                                               "__module__": of.__module__})
 
 
 class _Stateful:
@@ -311,11 +403,12 @@ class _Stateful:
 
     splitjoin_kernel: Kernel
     splitjoin_fields: Mapping[str, NumberField]
+    splitjoin_init: Mapping[str, tuple[int, ...]]
 
     def __init__(self) -> None:
-        init = iter([_exact(slot.init, slot.width) for slot in self.splitjoin_kernel.slots])
         for name, field in self.splitjoin_fields.items():
-            setattr(self, name, [next(init) for _ in field.names] if field.names else next(init))
+            init = [_exact(whole, width) for whole, width in zip(self.splitjoin_init[name], field.widths, strict=True)]
+            setattr(self, name, init if field.names else init[0])
 
     def __setattr__(self, name: str, value: Any) -> None:
         field = self.splitjoin_fields.get(name)

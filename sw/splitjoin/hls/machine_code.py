@@ -12,6 +12,7 @@ from splitjoin.lang.fold import Width
 
 from .graph import Graph, Node
 from .kernels import Kernel, Port, compiled
+from .memories import READS
 
 _INT64 = -(2**63), 2**63 - 1
 
@@ -43,7 +44,8 @@ def jit(fn: Any) -> Callable[..., Any]:
         if len({len(a) for a in given}) != 1:
             raise InputError(f"the arrays of {kernel.name} must be equally long")
         out = np.empty((len(kernel.results), len(given[0])), np.int64)
-        out = out[:, :loop(np.concatenate(given, axis=1), out)]
+        memories = [np.full(m.rows, m.init, np.int64) for m in kernel.memories]
+        out = out[:, :loop(np.concatenate(given, axis=1), out, *memories)]
         return out[0] if len(out) == 1 else tuple(out)
 
     return run
@@ -71,13 +73,20 @@ def _source(kernel: Kernel) -> str:
                                    f"bound them with min and max, or & a mask")
     number = {name: n for n, (name, _) in enumerate(one for port in kernel.inputs for one in port.numbers)}
     slot = {s.name: n for n, s in enumerate(kernel.slots)}
-    lines = ["def loop(given, out):", "    found = 0",
+    memory = {m.name: f"memory{n}" for n, m in enumerate(kernel.memories)}
+    lines = [f"def loop({', '.join(['given', 'out', *memory.values()])}):", "    found = 0",
              *(f"    s{n} = np.int64({s.init})" for n, s in enumerate(kernel.slots)), "    for n in range(len(given)):"]
     for n, node in enumerate(graph.nodes):
+        if node.kind == "write":
+            continue
         value = (f"s{slot[node.name]}" if node.side == "r" else f"given[n, {number[node.name]}]") if (
-            node.kind == "input") else _code(graph, node)
+            node.kind == "input") else f"{memory[node.name]}[v{node.args[0]}]" if node.kind in READS else _code(
+                graph, node)
         lines.append(f"        v{n} = np.int64({value})")
     lines += [f"        out[{i}, found] = v{n}" for i, n in enumerate(kernel.results)]
+    for name, n in kernel.writes.items():
+        new, enable, address = graph.nodes[n].args[:3]
+        lines += [f"        if v{enable}:", f"            {memory[name]}[v{address}] = v{new}"]
     lines += [f"        s{i} = v{n}" for i, n in zip(range(len(kernel.slots)), graph.outputs, strict=False)]
     lines += [f"        found += {'1' if kernel.present is None else f'v{kernel.present}'}", "    return found"]
     return "\n".join(lines)

@@ -1,15 +1,16 @@
 """Pipelines: the cycle of each operation of a graph.
 
 Operations are chained within a cycle as long as their delays, bit by bit (`splitjoin.hls.bits`), fit the clock that is
-asked for. Without a clock, every pipeline has one cycle. A state that an operation changes is read as late as the
-interval, in which the next operands come, allows. Multiplications take turns on as few multipliers as the interval
-allows (modulo scheduling: Rau, Iterative modulo scheduling, MICRO 1994).
+asked for. Without a clock, every pipeline has one cycle, and one more for each read of block RAM that waits for another
+one. A state that an operation changes is read as late as the interval, in which the next operands come, allows.
+Multiplications take turns on as few multipliers as the interval allows (modulo scheduling: Rau, Iterative modulo
+scheduling, MICRO 1994).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from splitjoin.base.errors import UnsupportedError
@@ -23,17 +24,33 @@ _LONGEST = 1024
 
 
 @dataclass(frozen=True)
+class Carried:
+    """A state that operation ``read`` reads, and whose next value operation ``write`` computes: for the operands that
+    come so many ``intervals`` later, and so many cycles ``ahead`` of these operands' read.
+    """
+
+    read: int
+    write: int
+    intervals: int = 1
+    ahead: int = 0
+
+    def slack(self, interval: int) -> int:
+        """The cycles by which ``write`` may come after ``read``, at most."""
+        return self.intervals * interval - 1 - self.ahead
+
+
+@dataclass(frozen=True)
 class ScheduledGraph:
-    """Operations with their cycles, from 0 on. ``interval``: cycles from operands to the next ones. ``units``: of each
-    multiplication that takes turns with others the number of their multiplier, else None. ``writes``: operations that
-    read a state, and those that compute its next value.
+    """Operations with their cycles, from 0 on; that of a ``fetch`` is the one behind its address. ``interval``: cycles
+    from operands to the next ones. ``units``: of each multiplication that takes turns with others the number of their
+    multiplier, else None. ``carried``: the states.
     """
 
     graph: Graph
     cycles: tuple[int, ...]
     interval: int = 1
     units: tuple[int | None, ...] = ()
-    writes: tuple[tuple[int, int], ...] = ()
+    carried: tuple[Carried, ...] = ()
 
     @property
     def ahead(self) -> int:
@@ -54,23 +71,23 @@ class _Recurrence(Exception):
 
 
 def scheduled(graph: Graph, clock: float | None, *, interval: int | None = 1,
-              writes: Mapping[int, int] | None = None) -> ScheduledGraph:
+              carried: Sequence[Carried] = ()) -> ScheduledGraph:
     """The cycles of the operations of ``graph`` at ``clock`` MHz.
 
-    ``writes``: inputs that are a state, and the operations that compute its next value. ``interval``: None for the
-    least one that they allow. Raises `UnsupportedError` for an operation that takes more than a cycle, and for an
-    interval that is too short.
+    ``carried``: the states. ``interval``: None for the least one that they allow. Raises `UnsupportedError` for an
+    operation that takes more than a cycle, and for an interval that is too short.
     """
-    states = tuple((writes or {}).items())
-    if clock is None and interval in (None, 1):
-        return ScheduledGraph(graph, (0,) * len(graph.nodes), writes=states)
+    states = tuple(carried)
+    if clock is None and interval in (None, 1) and not any(node.kind == "fetch" for node in graph.nodes):
+        return ScheduledGraph(graph, (0,) * len(graph.nodes), carried=states)
     room = 1000 / clock - REGISTERS if clock is not None else float("inf")
     if interval is not None:
         try:
             return _Schedule(graph, clock, room, interval, states).found()
         except _Recurrence:
-            least = scheduled(graph, clock, interval=None, writes=writes).interval
-            raise UnsupportedError(f"at {clock:g} MHz the next state is there after {least} cycles, so the interval "
+            least = scheduled(graph, clock, interval=None, carried=carried).interval
+            at = "" if clock is None else f"at {clock:g} MHz "
+            raise UnsupportedError(f"{at}the next state is there after {least} cycles, so the interval "
                                    f"must be at least {least}, not {interval}; or ask for a slower clock") from None
     for tried in range(1, _LONGEST + 1):
         try:
@@ -84,7 +101,7 @@ class _Schedule:
     """Places operations for one interval."""
 
     def __init__(self, graph: Graph, clock: float | None, room: float, interval: int,
-                 states: tuple[tuple[int, int], ...]):
+                 states: tuple[Carried, ...]):
         self._graph, self._clock, self._room, self._interval, self._states = graph, clock, room, interval, states
         nodes = graph.nodes
         blocks = {n: multiplier_blocks(graph, n) for n, node in enumerate(nodes) if node.kind == "*"}
@@ -96,13 +113,14 @@ class _Schedule:
 
     def found(self) -> ScheduledGraph:
         """The schedule. Raises `_Recurrence` where a state is not there in time."""
-        reads = {read: 0 for read, _ in self._states}
+        reads = {state.read: 0 for state in self._states}
         most = None
         while True:
             cycles, units = self._placed(reads)
             most = 1 + 2 * max(cycles, default=0) + len(reads) if most is None else most
-            late = {read: cycles[write] - self._interval + 1 for read, write in self._states
-                    if write != read and cycles[write] > cycles[read] + self._interval - 1}
+            late = {state.read: cycles[state.write] - slack for state in self._states
+                    if state.write != state.read
+                    and cycles[state.write] > cycles[state.read] + (slack := state.slack(self._interval))}
             if not late:
                 return ScheduledGraph(self._graph, tuple(cycles), self._interval, tuple(units), self._states)
             reads |= late
@@ -113,7 +131,7 @@ class _Schedule:
         bits, cycles, units = GraphBits(self._graph, interval=self._interval), list[int](), list[int | None]()
         taken = Counter[tuple[int, int]]()  # multipliers by their blocks and the turn
         for n, node in enumerate(self._graph.nodes):
-            cycle = max([reads.get(n, 0), *(cycles[a] for a in node.args)])
+            cycle = max([reads.get(n, 0), *(cycles[a] + (node.kind == "fetch") for a in node.args)])
             kind = self._kinds.get(n)
             turns = self._turns.get(kind, 1) if kind is not None else 1
             extra = GATE * -(-(turns - 1).bit_length() // 2) if turns > 1 else 0.0
@@ -125,7 +143,9 @@ class _Schedule:
                 if tries > 1:
                     assert self._clock is not None
                     most = max([*(self._graph.nodes[a].width for a in node.args), node.width])
-                    raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + REGISTERS:.1f} ns, "
+                    what = f"an operation {node.kind!r} of {most} bits" if node.kind != "fetch" else (
+                        "a read of block RAM")
+                    raise UnsupportedError(f"{what} takes {ns + REGISTERS:.1f} ns, "
                                            f"so the clock must be at most {1000 / (ns + REGISTERS):.0f} MHz, not "
                                            f"{self._clock:g}; state fewer bits, or ask for a slower clock")
             unit = None

@@ -11,19 +11,25 @@ from splitjoin.lang.types import Bool
 
 from .division import DividingBuilder
 from .graph import Graph, Place
+from .memories import TupleMemory
 
 
 def build_graph(program: Program, known: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None, *,
-                stated: Container[str] = (), places: Mapping[str, Place] | None = None) -> Graph:
+                stated: Container[str] = (), places: Mapping[str, Place] | None = None,
+                reads: Mapping[str, TupleMemory] | None = None) -> Graph:
     """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
 
     ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
     steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
+    ``reads``: steps that compute the address of what the column is read from, and the memories.
     """
     builder = DividingBuilder(known or {}, names or {})
     for column, e in program.steps:
         builder.place = (places or {}).get(column.name)
         number, per = builder.number(e)
+        if reads and column.name in reads:
+            assert column.range is not None
+            number = builder.read(reads[column.name], number, *column.range)
         if column.name in stated:
             assert column.range is not None
             number = builder.fit(number, *column.range)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from itertools import product as all_of
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,6 +162,60 @@ class Ring:
         self.past[self.at] = x
         self.at = self.at + 1 & 15
         return old
+
+
+@hls.kernel
+class Counts:
+    """Counts of 1,500 numbers, of which some are cleared, and what was counted before."""
+
+    counts: (signed(12),) * 1500
+    last: unsigned(11)
+
+    def init(self):
+        self.counts = (-3,) * 1500
+
+    def step(self, x: unsigned(11), y: unsigned(3)):
+        at, seen = min(x, 1499), self.counts[min(self.last, 1499)]
+        if y == 7:
+            self.counts[at] = -100
+        elif y != 6:
+            self.counts[at] += 1 if self.counts[at] < 2000 else 0
+        self.last = at
+        return None if y == 5 else (seen, self.counts[at])
+
+
+@hls.kernel
+class Moved:
+    """Numbers that are moved from one place to another one."""
+
+    some: (unsigned(8),) * 2048
+
+    def step(self, x: unsigned(11), y: unsigned(3)):
+        self.some[x ^ 15] = self.some[x] + y & 255
+        return self.some[x]
+
+
+#: A table of a function, and of a state.
+TABLE = tuple(n * n % 13 for n in range(1500))
+
+
+def tabled(x: unsigned(11)):
+    return TABLE[min(x, 1499)]
+
+
+@hls.kernel
+class Tabled:
+    """A walk through a table that is not written."""
+
+    table: (signed(12),) * 1500
+    at: unsigned(11)
+
+    def init(self):
+        self.table = tuple(n - 7 for n in TABLE)
+
+    def step(self, y: unsigned(3)):
+        self.at = min(max(self.at + self.table[min(self.at, 1499)] + y, 0), 1499)
+        return self.at
 
 
 def bit_length(x: unsigned(8)):
@@ -370,16 +425,78 @@ def test_python_refuses_a_state_that_leaves_its_width() -> None:
     assert hls.report(Sum).stated == 1
 
 
-def test_a_tuple_that_is_too_large_is_refused() -> None:
-    class Large:
-        n: unsigned(8)
-        table: (unsigned(8),) * 1025
+@pytest.mark.parametrize(("fn", "how", "interval", "slots"), [
+    (Counts, {}, 1, 4), (Counts, {"clock": 100}, 1, 10), (Counts, {"clock": 60, "interval": 2}, 2, 1),
+    at_length(Counts, {"clock": 140}, 2, 4), at_length(Counts, {"clock": 100, "interval": 4}, 4, 1),
+    (Moved, {"clock": 120}, 1, 6), at_length(Moved, {"interval": 3}, 3, 0), (tabled, {}, 1, 0),
+    (tabled, {"clock": 150, "interval": 2}, 2, 0), (Tabled, {"clock": 120}, 3, 1)])
+def test_tuples_in_block_ram(fn: Any, how: dict[str, Any], interval: int, slots: int) -> None:
+    rng = random.Random(1)
+    names = [port.name for port in compiled(fn).inputs]
+    rows = [{n: v for n, v in {"x": rng.choice([7, 7, 7, 8, 1040, rng.randrange(1500)]), "y": rng.randrange(8)}.items()
+             if n in names} for _ in range(80)]
+    part = check(fn, rows, {n: MATRIX[n] for n in ("flowing", "both")}, **how)
+    assert part.interval == interval
+    assert len(part._design.kernel.slots) == slots
+    assert part.report.block_rams == {"Counts": 2 * 2, "Moved": 1, "tabled": 1, "Tabled": 1}[fn.__name__]
 
-        def step(self, x: unsigned(10)):
-            return self.table[x]
 
-    with pytest.raises(UnsupportedError, match=r"Large.table has 1,025 numbers, .* at most 1,024, .* into block"):
-        hls.kernel(Large)
+def test_block_ram_bounds_the_interval_and_the_clock() -> None:
+    with pytest.raises(UnsupportedError, match=r"at 150 MHz the next state is there after 2 cycles, so the interval "
+                                               r"must be at least 2, not 1"):
+        hls.component(Averaged, clock=150, interval=1)
+    with pytest.raises(UnsupportedError, match=r"a read of block RAM takes 6.5 ns, so the clock must be at most "
+                                               r"154 MHz"):
+        hls.component(tabled, clock=200)
+
+
+@hls.kernel
+class Averaged:
+    """A mean for each number, of which the next one is computed in more than a cycle."""
+
+    means: (unsigned(16),) * 2048
+
+    def step(self, x: unsigned(11), y: unsigned(16)):
+        self.means[x] = self.means[x] + ((y - self.means[x]) * 3 >> 3) + (y & 1) & 0xFFFF
+        return self.means[x]
+
+
+def test_a_tuple_that_no_memory_can_be_is_refused() -> None:
+    def of(size: int, step: Any, init: Any = None) -> type:
+        made = type("Large", (), {"__annotations__": {"n": unsigned(8), "some": (unsigned(8),) * size}, "step": step,
+                                  **({"init": init} if init else {})})
+        return hls.kernel(made)
+
+    def whole(self, x: unsigned(8)):
+        return sum(self.some)
+
+    def compared(self, x: unsigned(8)):
+        return 1 if self.some == x else 0
+
+    def assigned(self, x: unsigned(8)):
+        self.some = (x,) * 1025
+        return x
+
+    def twice(self, x: unsigned(8)):
+        self.some[x], self.some[x + 1] = x, self.n
+        return x
+
+    def ends(self):
+        self.some[5] = 1
+
+    def counted(self, x: unsigned(8)):
+        self.some[x] = 1
+        return x
+
+    for step, init, said in ((whole, None, "is used as a whole"), (compared, None, "is used as a whole"),
+                             (assigned, None, "is assigned as a whole"),
+                             (twice, None, "is written at two places in a step"),
+                             (counted, ends, "has numbers of its own in the beginning, and is written")):
+        with pytest.raises(PredicateError, match=rf"(?s)some has 1,025 numbers, and so is a memory in block RAM, but "
+                                                 rf".*{said}; a step may read .* line \d+, in Large"):
+            of(1025, step, init)
+    with pytest.raises(UnsupportedError, match=r"Large.some has 70,000 numbers, and a tuple of a state at most 65,536"):
+        of(70_000, counted)
 
 
 def test_choices_by_one_number_compare_its_upper_bits_once() -> None:

@@ -23,6 +23,8 @@ from .steps import Steps
 from .values import Value, lift
 from .variables import StateRecord, Struct, is_struct
 
+#: Rounds of a loop of ``init``, which is executed once, and makes no operations.
+_INIT_ROUNDS = 1 << 16
 _WIDTHS = "splitjoin.signed(bits), unsigned(bits) or fixed(bits, fraction)"
 
 
@@ -102,6 +104,7 @@ class StatefulClass:
         state.values = {name: field.made([zero] * len(field.widths)) for name, field in self._fields.items()}
         (own,) = inspect.signature(source.fn).parameters
         execution = FunctionRun(source, steps)
+        execution.most_rounds = _INIT_ROUNDS
         execution.run({own: state})
         end = execution.value(own)
         for (name, width), value in zip(self._slots, slot_values(end), strict=True):

@@ -62,6 +62,9 @@ _CONSTANT = {builtins.len, builtins.range, builtins.round, builtins.int, builtin
 class Expressions(ABC):
     """The expressions of the function of ``source``. ``places`` keeps assigned values."""
 
+    #: Rounds that a loop may have.
+    most_rounds = UNROLLED
+
     def __init__(self, source: FunctionSource, places: Variables | None = None, depth: int = 0):
         self._source, self._places, self._depth = source, places or Variables(), depth
         closure = inspect.getclosurevars(source.fn)
@@ -158,21 +161,25 @@ class Expressions(ABC):
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Subscript():
-                items = self._items(node, self._value(node.value))
-                index = self._index(node, self._value(node.slice), len(items))
-                if isinstance(index, int):
-                    return items[index]
-                whole = self._places.whole(index)
-                if isinstance(whole.expr.type, Int):
-                    return self._selected(items, whole)
-                chosen = items[-1]
-                for n in reversed(range(len(items) - 1)):
-                    chosen = where(index == n, items[n], chosen)
-                return self._places.kept(chosen) if isinstance(chosen, Value) else chosen
+                return self._subscript(node, self._value(node.value))
             case ast.Call():
                 return self._call(node)
         self._refuse(node, f"{self._source.text(node)!r} is not compiled")
         return None
+
+    def _subscript(self, node: ast.Subscript, of: Any) -> Any:
+        """The item of ``of`` that ``node`` names."""
+        items = self._items(node, of)
+        index = self._index(node, self._value(node.slice), len(items))
+        if isinstance(index, int):
+            return items[index]
+        whole = self._places.whole(index)
+        if isinstance(whole.expr.type, Int):
+            return self._selected(items, whole)
+        chosen = items[-1]
+        for n in reversed(range(len(items) - 1)):
+            chosen = where(index == n, items[n], chosen)
+        return self._places.kept(chosen) if isinstance(chosen, Value) else chosen
 
     def _selected(self, items: list[Any], index: Value) -> Any:
         """The one of ``items`` at ``index``: by its highest bit one of two halves, and so on."""
@@ -201,8 +208,8 @@ class Expressions(ABC):
         if is_traced(items) and not isinstance(items, (list, tuple)):
             self._refuse(node, "a loop needs a number of rounds that is known before the run, such as range(8)")
         rounds = list(items)
-        if len(rounds) > UNROLLED:
-            self._refuse(node, f"a loop is unrolled, so it may have up to {UNROLLED} rounds, not {len(rounds)}")
+        if len(rounds) > self.most_rounds:
+            self._refuse(node, f"a loop is unrolled, so it may have up to {self.most_rounds} rounds, not {len(rounds)}")
         return rounds
 
     def _attribute(self, node: ast.Attribute) -> Any:

@@ -15,7 +15,7 @@ from splitjoin.base.errors import SplitJoinError
 
 from ..properties import known_truth
 from .choices import where
-from .function_expressions import UNROLLED, Expressions, unknown
+from .function_expressions import Expressions, unknown
 from .loops import ends_early, unbroken
 from .source import FunctionSource
 from .steps import Steps
@@ -96,8 +96,8 @@ class FunctionRun(Expressions):
         So what is known in one round, such as their number, is known in the next.
         """
         while (condition := self._decided(self._condition(node.test))) is not False:
-            if rounds == UNROLLED:
-                self._refuse(node, f"a loop is unrolled, so it may have up to {UNROLLED} rounds, and this one may have "
+            if rounds == self.most_rounds:
+                self._refuse(node, f"a loop is unrolled, so it may have up to {rounds} rounds, and this one may have "
                                    f"more; count them, as in 'while n < 16 and …:' with 'n += 1' in each round")
             rounds += 1
             if isinstance(condition, Value):
@@ -231,6 +231,11 @@ class FunctionRun(Expressions):
         assert record.assign is not None
         old, at = self._items(node, record.values[name]), f"{record.name}.{name}"
         self._refuse_struct(node, record.values[name])
+        if isinstance(index, int):
+            chosen = self._index(node, index, len(old))
+            old[chosen] = record.assign(f"{name}[{chosen}]", value, f"{at}[{chosen}]")
+            record.values[name] = old
+            return
         new = self._replaced(node, old, index, value, at)
         record.values[name] = [x if x is y else record.assign(f"{name}[{n}]", x, f"{at}[{n}]")
                                for n, (x, y) in enumerate(zip(new, old, strict=True))]
