@@ -41,6 +41,11 @@ def session_zone(zone: str | None) -> Iterator[None]:
         _ZONE.reset(token)
 
 
+def current_zone() -> object:
+    """What `session_zone` has set, of which the meaning of a condition may depend."""
+    return _ZONE.get()
+
+
 def check_difference(a: Type, b: Type, at: str) -> None:
     """Raise `PredicateError` if Spark takes the difference of values of these types by a local clock."""
     if _is_moment(a) and _is_moment(b) and _is_changing():

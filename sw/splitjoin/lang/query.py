@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Union, cast
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, OptionError, OrderError, PredicateError, WindowError
+from splitjoin.base.errors import InputError, OptionError, OrderError, PredicateError, SplitJoinError, WindowError
 
 from . import build
 from .aggregate import Aggregate, parse_aggregates
@@ -19,10 +21,11 @@ from .equalities import Equalities
 from .front_ends import FRONT_ENDS
 from .ir import Expr, Lit, check_depth, text
 from .kind import INNER, Kind
+from .local_times import current_zone
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
 from .python.traced_condition import trace
-from .schema import Schema, Side
+from .schema import Column, Schema, Side
 from .sql.parser import parse_sql
 from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
 from .types import FLOAT64, Float, Timestamp, is_text
@@ -30,6 +33,8 @@ from .windows import Extent, Tolerance, Window, WindowSpec, of_tolerance, parse_
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
+#: The characters of a condition from which on it is read anew each time, as it may be a list of very many values.
+_LONG = 4096
 
 
 @dataclass(frozen=True)
@@ -269,8 +274,8 @@ def _with_times(condition: Expr, r: Schema, s: Schema, times: TimeColumns, windo
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
     """The typed IR of a join condition: SQL text, a Python function, IR, or a condition of a registered front end."""
     if isinstance(on, str):
-        made = parse_sql(on, r, s)
-    elif isinstance(on, Expr):
+        return _of_text(on, r, s)
+    if isinstance(on, Expr):
         made = on
     elif isinstance(on, TypedPredicate):
         made = on.trace(r, s)
@@ -282,5 +287,23 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in FRONT_ENDS.values())]
         more = "; for equal columns write on='r.k = s.k'" if isinstance(on, (list, tuple)) else ""
         raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}{more}")
+    return _checked(made)
+
+
+def _of_text(text: str, r: Schema, s: Schema) -> Expr:
+    """The condition ``text``: the same object, which carries its plans, as long as it is among those read last."""
+    if len(text) <= _LONG:
+        with suppress(SplitJoinError):  # errors know more of the schemas than their columns
+            return condition_of(text, r.columns, s.columns, current_zone())
+    return _checked(parse_sql(text, r, s))
+
+
+@lru_cache(maxsize=64)
+def condition_of(text: str, r: tuple[Column, ...], s: tuple[Column, ...], _zone: object) -> Expr:
+    """The condition ``text`` over streams of these columns, as of a session's time zone."""
+    return _checked(parse_sql(text, Schema("r", r), Schema("s", s)))
+
+
+def _checked(made: Expr) -> Expr:
     check_depth(made)
     return without_order(build.condition(made, str(made)))

@@ -10,6 +10,7 @@ import pytest
 import splitjoin
 from splitjoin import InputError, PredicateError, Schema
 from splitjoin.lang import front_ends, query
+from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.sql.parser import parse_sql
 
 R, S = Schema.from_arrow("r", pa.schema([("x", pa.int32())])), Schema.from_arrow("s", pa.schema([("a", pa.int32())]))
@@ -43,3 +44,19 @@ def test_arguments_that_a_query_does_not_have() -> None:
         splitjoin.query(schema, schema, on="r.x = s.x", windw="ROWS 2")  # type: ignore[arg-type]  # no such argument
     with pytest.raises(InputError, match=r"no argument 'lateness'; give it to splitjoin\.open"):
         splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 2", lateness=3)  # type: ignore[arg-type]  # one of open
+
+
+def test_a_text_over_the_same_columns_is_read_once() -> None:
+    def read(text: str, nullable: bool = False) -> object:
+        r, s = (Schema.from_arrow(side, pa.schema([pa.field("t", pa.timestamp("us", "UTC"), nullable)]))
+                for side in ("r", "s"))
+        return query.predicate(text, r, s)
+
+    on = "r.t - s.t <= INTERVAL '1 HOUR'"
+    assert read(on) is read(on)
+    assert read(on) is not read(on, nullable=True)
+    with session_zone("America/New_York"), pytest.raises(PredicateError, match="the difference of two timestamps"):
+        read(on)
+    long = on + " OR r.t IS NULL" * 300
+    assert read(long) is not read(long)  # it is not kept
+    assert read(long) == read(long)

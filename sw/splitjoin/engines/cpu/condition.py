@@ -54,6 +54,8 @@ _MOST_OPERANDS = 16
 _OTHER: Mapping[Literal["least", "greatest"], Literal["least", "greatest"]] = {"least": "greatest", "greatest": "least"}
 #: Texts of more bytes keep their prefixes as keys.
 _MOST_BYTES = 256
+#: The attribute of a condition that holds its plans, and the most of them.
+_PLANS, _MOST_PLANS = "_plans", 8
 #: Texts of more bytes seldom differ in so few that these fit one number.
 _PACKED_BYTES = 16
 Numbers = npt.NDArray[np.unsignedinteger[Any]]
@@ -104,7 +106,7 @@ class Planned:
     def of(cls, predicate: Expr, incoming: Arrivals, work: Work) -> Planned:
         """The plan of ``predicate`` over all ``incoming`` tuples."""
         compared, tables = with_ranked_texts(predicate, {side: incoming.table(side) for side in SIDES})
-        return cls(compared, tables, make_plan(with_sums_inside(_measured(compared, tables, work))))
+        return cls(compared, tables, _planned(compared, tables, work))
 
     def slice(self, side: Side, at: int, rows: int) -> Planned:
         """The same over so many rows of table ``side`` from row ``at`` on."""
@@ -339,16 +341,25 @@ def _narrow(possible: Mask, low: Codes, high: Codes, mine: slice) -> None:
     possible[mine] &= low[mine] <= high[mine]
 
 
-def _measured(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Expr:
-    """``e`` whose columns have the ranges of their values, so that keys are as narrow as these allow, and no wider than
-    they can be compared.
+def _planned(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Plan:
+    """The plan of ``e`` whose columns have the ranges of their values, so that keys are as narrow as these allow, and
+    no wider than they can be compared. A condition carries the last plans by these ranges.
     """
     def known(c: Col) -> Col:
         (found,) = Schema.from_table(c.side, measured(tables[c.side].select([c.name])))
         return replace(c, range=found.range, nullable=found.nullable)
 
     every = list(columns(e))
-    found: dict[Expr, Expr] = dict(zip(every, work.map(known, every), strict=True))
+    found = tuple(work.map(known, every))
+    plans: dict[tuple[Col, ...], Plan] = vars(e).setdefault(_PLANS, {})
+    if (plan := plans.get(found)) is None:
+        if len(plans) >= _MOST_PLANS:
+            plans.clear()
+        plans[found] = plan = make_plan(with_sums_inside(_with_columns(e, dict(zip(every, found, strict=True)))))
+    return plan
+
+
+def _with_columns(e: Expr, found: Mapping[Expr, Expr]) -> Expr:
     made: list[Expr] = []
     for node, children in distinct(e):
         made.append(found.get(node) or rebuilt(node, [made[i] for i in children]))

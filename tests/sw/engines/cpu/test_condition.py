@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from splitjoin.engines.cpu import condition
 from splitjoin.engines.cpu.condition import with_ranked_texts
 from splitjoin.joins.join import join
 from splitjoin.lang.ir import text
@@ -91,3 +93,21 @@ def test_rows_are_golden(x: list[str | None], y: list[str | None], on: str, kind
     s = pa.table({"y": pa.array(y, pa.large_string()), "m": pa.array(range(len(y)), pa.int64())})
     found = join(r, s, on=on, **kind)
     assert found == join(r, s, on=on, device="golden", **kind)
+
+
+def test_a_condition_is_planned_once_for_the_same_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = list[str]()
+    make_plan = condition.make_plan
+    monkeypatch.setattr(condition, "make_plan", lambda e: planned.append(text(e)) or make_plan(e))
+    on = "abs(r.x - s.a) <= 7 AND r.x <> 1234"  # of no other test
+
+    def pairs(values: list[int | None]) -> int:
+        return len(join(pa.table({"x": values}), pa.table({"a": [3, 20]}), on=on).table)
+
+    assert [pairs(values) for values in ([1, 9], [9, 1, 5], [1, 9])] == [2, 3, 2]
+    assert len(planned) == 1
+    assert [pairs(values) for values in ([1, None], [1, 27], [1, 9])] == [1, 2, 2]
+    assert len(planned) == 3
+    assert [pairs([1, n]) for n in range(30, 42)] == [1] * 12  # only the last plans are kept
+    assert pairs([1, 9]) == 2
+    assert len(planned) == 3 + 12 + 1
