@@ -24,7 +24,7 @@ from splitjoin.engines.loops import loops
 
 ROOT = Path(__file__).parent.parent
 #: Engines in an environment of their own.
-APART = ("polars_bio", "datafusion", "chdb", "rayforce")
+APART = ("polars_bio", "datafusion", "chdb", "rayforce", "daft")
 #: Runs that count, behind the first.
 RUNS = 3
 

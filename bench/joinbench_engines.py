@@ -178,10 +178,38 @@ def rayforce(r: pa.Table, s: pa.Table, query: Query) -> Call:
     return found
 
 
+def daft(r: pa.Table, s: pa.Table, query: Query) -> Call:
+    """Daft, on one thread: as-of joins, and joins by the key."""
+    if not query.by and query.kind != "asof":
+        raise CannotSay("equal keys alone; all pairs are no plan")
+    df: Any = import_module("daft")
+    df.set_runner_native(num_threads=1)
+    left, right = df.from_arrow(r), df.from_arrow(s)
+    right = right.select(*(df.col(c).alias(c if c in "mk" else f"s_{c}") for c in right.column_names))
+    on = re.sub(r"\bs\.(\w)", r"s_\1", re.sub(r"\br\.", "", query.on))
+
+    def found() -> tuple[pa.Table, str]:
+        if query.kind in ("asof", "horizon", "snapshot"):
+            at = [left.with_columns({"h": df.lit(h), "t": df.col("t") + h}) for h in STEPS]
+            made = (at[0].concat(at[1]).concat(at[2]) if query.kind == "horizon" else left).join_asof(
+                right, left_on="t", right_on="s_t", by=query.by, strategy=query.direction)
+            made = made.where(df.sql_expr("s_live = 1" if query.kind == "snapshot" else "m IS NOT NULL"))
+            return made.select("n", *("h" for _ in "h" if query.kind == "horizon"), "m").to_arrow(), "join_asof"
+        pairs = left.join(right, on="k").where(df.sql_expr(on))
+        if query.kind == "anti":
+            return left.join(pairs.select("n").distinct(), on="n", how="anti").select("n").to_arrow(), "join, anti join"
+        sums = [df.col("m").count().alias("c"), df.col("s_v").sum().alias("v"), df.col("s_v").max().alias("high")]
+        made = pairs.select("n", "m") if query.kind == "where" else pairs.groupby("n").agg(
+            *sums[:3 if query.kind == "window" else 1])
+        return made.to_arrow(), "join, where"
+    return found
+
+
 #: Engine → makes the call for a query.
 ENGINES: dict[str, Callable[[pa.Table, pa.Table, Query], Call]] = {
     "splitjoin": splitjoin, "duckdb": duckdb, "polars": polars, "pandas": pandas,
-    "polars_bio": polars_bio, "datafusion": datafusion, "chdb": chdb, "rayforce": rayforce}
+    "polars_bio": polars_bio, "datafusion": datafusion, "chdb": chdb, "rayforce": rayforce,
+    "daft": daft}
 
 
 def run(engine: str, name: str, rows: int, seed: int, runs: int, short: float = SHORT) -> dict[str, Any]:

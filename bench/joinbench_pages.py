@@ -8,7 +8,8 @@ from bench.charts import Files, Rows, chart, pick
 from bench.joinbench_queries import QUERIES
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pandas": "pandas",
-         "polars_bio": "polars-bio", "datafusion": "DataFusion", "chdb": "chdb", "rayforce": "rayforce-py"}
+         "polars_bio": "polars-bio", "datafusion": "DataFusion", "chdb": "chdb", "rayforce": "rayforce-py",
+         "daft": "Daft"}
 
 
 def _rows(files: Files, rows: int) -> tuple[Rows, Rows]:
@@ -56,7 +57,7 @@ def draw(files: Files) -> None:
     answers, _ = _rows(files, _sizes(files)[-1])
     queries = [q for q in QUERIES if any(row["config"]["query"] == q for row in answers)]
     with chart("joinbench", 0.4 * len(queries) + 1.5) as axes:
-        for engine, marker in zip(NAMES, "Dos^vPX*", strict=True):
+        for engine, marker in zip(NAMES, "Dos^vPX*h", strict=True):
             mine = [(row["value"], queries.index(row["config"]["query"])) for row in answers
                     if row["config"]["engine"] == engine]
             axes.plot([x for x, _ in mine], [y for _, y in mine], marker, label=NAMES[engine], alpha=0.8)
