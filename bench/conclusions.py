@@ -417,7 +417,7 @@ TOPICS = {"first_hour": "first hour", "pythons": "Pythons", "cpu": "CPU engine",
           "fold_units": "units that fold",
           "predicates": "conditions on circuits", "boards": "bitstreams",
           "external": "external memory (a model)", "memory": "windows in external memory",
-          "link": "the link", "link_states": "the link with states",
+          "link": "the link", "link_fifo": "the link over an FT232H", "link_states": "the link with states",
           "spark_rivals": "Flink", "spark_soak": "Spark's memory", "link_soak": "an hour of bad line",
           "link_schedules": "1,000 bad lines"}
 

@@ -48,6 +48,8 @@ TOPICS: tuple[tuple[str, str, dict[str, str], dict[str, str], dict[str, Any]], .
     ("external-windows.md", "memory", {"memory_cycles": "cycles a tuple (by the formula)"},
                   {"window": "window", "memory": "memory", "latency": "L", "interval": "I", "contexts": "K",
                    "candidates": "candidates"}, {}),
+    ("boards.md", "link_fifo", {"fifo_tuples": "thousand tuples a second", "fifo_to_board": "MB/s to the board",
+                                "fifo_to_host": "MB/s back"}, {"round trip": "round trip, ms"}, {}),
     ("install.md", "pythons", {f"pythons_{suite}": title for suite, title in pythons.TITLES.items()},
                    {"python": "Python", "pandas": "pandas", "numpy": "NumPy", "pyarrow": "pyarrow", "polars": "Polars",
                     "duckdb": "DuckDB"}, {}),

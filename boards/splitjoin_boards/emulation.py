@@ -17,8 +17,10 @@ from splitjoin.link.transport import LinkTransport
 from splitjoin.link.uart import SerialChannel
 from splitjoin_sim.emulator import Emulator, Faults
 
-from .catalog import find
+from .catalog import Board, find
+from .ft232h import ft232h_pins, with_ft232h
 from .pads import board_top
+from .pll import clocked
 
 
 class _EmulatedTransport(LinkTransport):
@@ -34,16 +36,25 @@ class _EmulatedTransport(LinkTransport):
         super().close()
         self.board.close()
 
+    def _step(self) -> None:
+        if self.board.broken:
+            raise DeviceError(f"the circuit must keep the rules of the chips at its pins, but {self.board.broken}; "
+                              f"report it, with the query and the options")
+        super()._step()
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatorDevice(DesignedDevice):
-    """A board whose whole top, with pads and UART, runs in Verilator, behind a pseudo-terminal and boards' driver.
+    """A board whose whole top, with pads and UART or FT232H, runs in Verilator, behind a pseudo-terminal and boards'
+    driver.
 
     Parameters as of `CircuitDevice`, and:
 
     Attributes:
         target: The name of a board, or the sidecar ``design.json`` of a built circuit, whose parameters (except
             ``fold``) replace those of the device. Each session has a board of its own.
+        ft232h: Pins of an FT232H that carries the link, as of `with_ft232h`; empty for the board's UART.
+        clock_hz: Frequency of the circuit's clock in Hz, as of `clocked`; 0 for the board's own.
         pack: Items are packed on the link.
         timeout, reconnect: As of the device ``uart``. An emulated board may take long on a busy machine; it counts as
             stalled after 20 times ``timeout``.
@@ -54,6 +65,8 @@ class EmulatorDevice(DesignedDevice):
     name: ClassVar[str] = "emulator"
 
     target: str
+    ft232h: str = ""
+    clock_hz: int = 0
     pack: bool = False
     timeout: float = 60.0
     reconnect: float = 60.0
@@ -75,17 +88,16 @@ class EmulatorDevice(DesignedDevice):
             raise DeviceError(f"pack must be True or False, not {self.pack!r}")
         self._faults(0)
         if not self._is_design:
-            find(self.target)
+            self._board()
 
     @property
     def _sidecar(self) -> str | None:
         return self.target if self._is_design else None
 
     def _built(self, design: Sidecar) -> CircuitDevice:
-        if design.link != "uart":
-            raise DeviceError(f"the emulator has boards with their UART, but {self.target} was built for an FT232H; "
-                              f"build the circuit without --ft232h")
-        device = replace(self, target=design.board, pack=design.pack, **{**design.parameters, "fold": self.fold})
+        chip = ft232h_pins(design.pins) if design.link == "ft232h" else ""
+        device = replace(self, target=design.board, pack=design.pack, ft232h=chip, clock_hz=design.clock_hz,
+                         **{**design.parameters, "fold": self.fold})
         object.__setattr__(device, "_opened", self._opened)  # the same row of boards
         return device
 
@@ -93,12 +105,18 @@ class EmulatorDevice(DesignedDevice):
     def _is_design(self) -> bool:
         return Path(self.target).suffix == ".json"
 
+    def _board(self) -> Board:
+        board = find(self.target)
+        if self.clock_hz:
+            board = clocked(board, self.clock_hz)
+        return with_ft232h(board, self.ft232h) if self.ft232h else board
+
     def _faults(self, board: int) -> Faults:
         return Faults(drop=self.drop, flip=self.flip, double=self.double, delay=self.delay, unplug=self.unplug,
                       reset=self.reset, seed=self.fault_seed + (board << 32))
 
     def _connect(self, config: Configuration) -> Transport:
-        board = Emulator(board_top(find(self.target), config, pack=self.pack),
+        board = Emulator(board_top(self._board(), config, pack=self.pack),
                          self._faults(next(self._opened))).start()
         try:
             return _EmulatedTransport(board, config, timeout=self.timeout, reconnect=self.reconnect)

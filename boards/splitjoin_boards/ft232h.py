@@ -11,6 +11,8 @@ from splitjoin.base.errors import UnsupportedError
 
 from .catalog import Board, Bridge
 
+#: Frequency of the chip's clock, CLKOUT, in Hz.
+FT232H_HZ = 60_000_000
 #: The chip's pins beside D0 to D7, in the order in which `with_ft232h` takes them.
 _STROBES = ("rxf", "txe", "rd", "wr", "oe", "siwu", "clkout")
 
@@ -42,10 +44,15 @@ def with_ft232h(board: Board, pins: str) -> Board:
             "ft232h", 0, Subsignal("d", Pins(" ".join(names[:8]), dir="io")),
             *(Subsignal(name, PinsN(strobes[name], dir="i")) for name in ("rxf", "txe")),
             *(Subsignal(name, PinsN(strobes[name], dir="o")) for name in ("rd", "wr", "oe", "siwu")),
-            Subsignal("clkout", Pins(strobes["clkout"], dir="i"), Clock(60e6)), Attrs(IO_TYPE="LVCMOS33"))])
+            Subsignal("clkout", Pins(strobes["clkout"], dir="i"), Clock(FT232H_HZ)), Attrs(IO_TYPE="LVCMOS33"))])
         return found
 
     return replace(board, platform=platform, link=("ft232h", 0), bridge=Bridge("FT232H"))
+
+
+def ft232h_pins(pins: dict[str, str]) -> str:
+    """The ``pins`` for `with_ft232h` of a built circuit, whose pins of the FPGA a sidecar lists by name."""
+    return ",".join([*pins.get("d", "").split(), *(pins.get(name, "") for name in _STROBES)])
 
 
 def _taken(board: Board, platform: Any) -> set[str]:

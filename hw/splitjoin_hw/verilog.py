@@ -17,6 +17,7 @@ from amaranth.lib.wiring import In
 from splitjoin.base.errors import InputError
 from splitjoin.base.version import __version__
 from splitjoin.circuit.axi import CONTROL_WORD, IDLE_CYCLES, AxiShape, described_memory
+from splitjoin.circuit.memory import line_bits, lines
 from splitjoin.circuit.registers import MAGIC, REGISTERS, Register
 from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
 
@@ -25,6 +26,7 @@ from .backend.names import is_keyword
 from .backend.source_names import source_names
 from .circuit import circuit, circuit_ports
 from .link.axi import AxiJoin, axi_ports
+from .memory.port import MasterSignature
 from .parts import Instances
 
 #: Name of the top module, unless another one is given; the core's module is this with ``_core``.
@@ -155,8 +157,18 @@ def sidecar(config: Configuration, top_module: str = TOP, *, axi: bool = False) 
         "orders": {mode.name: mode.value for mode in OrderMode},
         "output_record": list(config.output_record.fields),
         "registers": [_described(reg, config) for reg in REGISTERS],
-        **(described if axi else {}),
+        **(described if axi else {"memory": _memory_ports(config)} if config.memory == "axi" else {}),
     }
+
+
+def _memory_ports(config: Configuration) -> dict[str, Any]:
+    """The ports to external memory as plain data: their names, the lines of the memory behind each, and the fields of
+    their payloads with their widths, from the lowest bit on.
+    """
+    payloads = {name: list(member.signature.members["payload"].shape.members.items())
+                for name, member in MasterSignature(config).members.items()}
+    return {"ports": ["m"] if config.cores == 1 else [f"m__{n}" for n in range(config.cores)],
+            "lines": lines(config), "line_bytes": line_bits(config) // 8, "payloads": payloads}
 
 
 def _described(reg: Register, config: Configuration) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Models of whole circuits with their UART pins, compiled from Verilog and cached: what the emulator runs."""
+"""Models of whole circuits with the pins of their link, compiled from Verilog and cached: what the emulator runs."""
 
 from __future__ import annotations
 
@@ -29,28 +29,32 @@ _BIT = 4
 
 @dataclass(frozen=True)
 class Pins:
-    """Ports of the Verilog module ``module``: clock, UART, and reset with its active level, or None."""
+    """Ports of the Verilog module ``module``: clock, UART, and reset with its active level, or None. Without a UART, it
+    has those that ``pins.cpp`` joins to an FT232H.
+    """
 
     module: str
     clk: str
-    rx: str
-    tx: str
+    rx: str | None
+    tx: str | None
     reset: tuple[str, int] | None
 
 
 @dataclass(frozen=True)
 class EmulatedTop:
-    """A circuit with UART pins.
+    """A circuit with the pins of a UART, or of an FT232H.
 
     Attributes:
         key: What tells it from other circuits, beside the sources of `splitjoin`.
         make: Gives its Verilog and the names of its pins.
         bit: Cycles of a bit on the UART, from 4 on, which need not be a whole number.
+        clkout: With an FT232H, cycles of the circuit's clock in one of the chip's; else None.
     """
 
     key: tuple[str, ...]
     make: Callable[[], tuple[str, Pins]]
-    bit: float
+    bit: float = _BIT
+    clkout: float | None = None
 
 
 def linked_top(config: Configuration, *, pack: bool = False) -> EmulatedTop:
@@ -84,7 +88,8 @@ def _build(top: EmulatedTop, verilator: Verilator, compiler: tuple[str, ...], wo
     parts = [*sorted((work / "cc").glob("*.cpp")), _HARNESS]
     unit.write_text("".join(f'#include "{part}"\n' for part in parts))
     names = [f"-DPIN_{name}={pin.replace('__', '___05F')}"
-             for name, pin in (("CLK", pins.clk), ("RX", pins.rx), ("TX", pins.tx))]
+             for name, pin in (("CLK", pins.clk), ("RX", pins.rx), ("TX", pins.tx)) if pin is not None]
+    names += ["-DFIFO"] if pins.rx is None else []
     if pins.reset is not None:
         names += [f"-DPIN_RESET={pins.reset[0].replace('__', '___05F')}", f"-DRESET_ACTIVE={pins.reset[1]}"]
     first = header(verilator, compiler, ("-O2", "-DVM_TRACE=0"))
@@ -98,7 +103,7 @@ def _build(top: EmulatedTop, verilator: Verilator, compiler: tuple[str, ...], wo
 
 def _check_directions(text: str, pins: Pins) -> None:
     """Raise `ToolError` for a pin that is ``inout``: Verilator would make it a constant, and the circuit be silent."""
-    for name in (pins.clk, pins.rx, pins.tx):
+    for name in filter(None, (pins.clk, pins.rx, pins.tx)):
         if re.search(rf"\binout\b[^;,)]*\b{re.escape(name)}\b", text):
             raise ToolError(f"the pins of an emulated circuit must be inputs or outputs, but {name} is inout; give it "
                             f"the direction that it is used in")
@@ -109,6 +114,7 @@ def _load(path: Path) -> Any:
     lib = ctypes.CDLL(str(path))
     lib.em_open.restype, lib.em_open.argtypes = ctypes.c_void_p, [ctypes.c_double]
     lib.em_close.restype, lib.em_close.argtypes = None, [ctypes.c_void_p]
+    lib.em_broken.restype, lib.em_broken.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
     lib.em_run.restype = ctypes.c_uint64
     lib.em_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_uint64,
                            ctypes.c_uint64]

@@ -1,4 +1,4 @@
-"""The emulator: a whole circuit with its UART in Verilator, behind a pseudo-terminal, with faults on the line."""
+"""The emulator: a whole circuit with its link in Verilator, behind a pseudo-terminal, with faults on the line."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Emulator:
 
     `path` is its pseudo-terminal, from `start` to `close`: a link, so that it is the same after `unplug` and `plug`.
     ``received`` and ``sent`` count the bytes that the circuit received and sent; ``unplugged`` and ``resets`` the
-    faults of the board.
+    faults of the board. ``broken``: the rule of its FT232H that the circuit has broken, since when the chip is silent.
     """
 
     def __init__(self, circuit: Configuration | EmulatedTop, faults: Faults | None = None):
@@ -90,6 +90,8 @@ class Emulator:
         self._folder = tempfile.TemporaryDirectory(prefix="splitjoin-board-")
         self.path = str(Path(self._folder.name) / "tty")
         self.received = self.sent = self.unplugged = self.resets = 0
+        self.broken = ""
+        self._unsent = b""  # what the terminal has not taken yet
         self._chance = random.Random(self._faults.seed)
         self._stop, self._reset = threads.event(), threads.event()
         self._lock = threads.lock()  # held while the terminal is used, opened or closed
@@ -118,6 +120,7 @@ class Emulator:
                 os.close(self._master)
                 os.close(self._slave)
                 self._master = self._slave = -1
+                self._unsent = b""
 
     def plug(self) -> None:
         """Offer the terminal again, at the same path."""
@@ -125,6 +128,7 @@ class Emulator:
             if self._master < 0:
                 self._master, self._slave = os.openpty()
                 tty.setraw(self._slave)
+                os.set_blocking(self._master, False)  # while the host writes it may not read
                 os.symlink(os.ttyname(self._slave), self.path)
 
     def reset(self) -> None:
@@ -139,7 +143,8 @@ class Emulator:
 
     def _run(self) -> None:
         lib, cycles = self._lib, round(10 * self._top.bit)  # cycles of a byte
-        board = ctypes.c_void_p(lib.em_open(self._top.bit))
+        opened = self._top.clkout or self._top.bit
+        board = ctypes.c_void_p(lib.em_open(opened))
         received = ctypes.create_string_buffer(_ROOM)
         quiet = 0
         until_unplug, until_reset = self._next(self._faults.unplug), self._next(self._faults.reset)
@@ -150,14 +155,14 @@ class Emulator:
                 self.received += len(data)
                 self.sent += got
                 quiet = 0 if data or got else quiet + 1
-                if got:
-                    self._write(self._damaged(received.raw[:got]))
+                self._write(self._damaged(received.raw[:got]))
+                self.broken = (lib.em_broken(board) or b"").decode()
                 if self._reset.is_set() or self.received + self.sent > until_reset:
                     self._reset.clear()
                     self.resets += 1
                     until_reset = self.received + self.sent + self._next(self._faults.reset)
                     lib.em_close(board)
-                    board = ctypes.c_void_p(lib.em_open(self._top.bit))
+                    board = ctypes.c_void_p(lib.em_open(opened))
                 if self.received + self.sent > until_unplug:
                     self.unplugged += 1
                     until_unplug = self.received + self.sent + self._next(self._faults.unplug)
@@ -179,11 +184,12 @@ class Emulator:
         return b""
 
     def _write(self, data: bytes) -> None:
-        """Send ``data`` to the host; it is lost while the plug is out, or if nobody reads."""
+        """Send ``data`` to the host, as far as it reads; it is lost while the plug is out."""
         with self._lock:
-            if self._master >= 0 and select.select([], [self._master], [], 0)[1]:
+            if self._master >= 0 and (data or self._unsent):
+                self._unsent += data
                 with contextlib.suppress(OSError):
-                    os.write(self._master, data)
+                    self._unsent = self._unsent[os.write(self._master, self._unsent):]
 
     def _damaged(self, data: bytes) -> bytes:
         out, delayed = self._faults.applied(data, self._chance)

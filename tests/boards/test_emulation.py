@@ -185,4 +185,4 @@ def test_wrong_targets_and_faults():
 def test_a_rate_without_a_board_is_refused(capsys):
     assert main(["emulate", "--schema-r", "x:int8", "--schema-s", "y:int8", "--on", "r.x = s.y", "--window", "ROWS 8",
                  "--cores", "1", "--capacity", "16", "--baud", "9600"]) == 1
-    assert "choose a --board, or leave it out" in capsys.readouterr().err
+    assert "choose a --board, or leave them out" in capsys.readouterr().err

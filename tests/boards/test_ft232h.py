@@ -1,17 +1,21 @@
 # amaranth: UnusedElaboratable=no
 """Boards with an FT232H: the driver's session over a chip that checks the pins, and the chip's place at connectors."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
+from bench import link_fifo
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.circuit.lowering import settings
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.engines.registry import device
+from splitjoin.link.frames import Decoder, Reply, ReplyKind, Request, RequestKind, encode
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.link.transport import LinkTransport
 from splitjoin_boards.catalog import find
@@ -22,11 +26,12 @@ from splitjoin_boards.top import BoardTop
 from splitjoin_hw.link.ft232h import Ft232hFifo, Ft232hSignature
 from splitjoin_hw.link.linked import LinkedJoin
 
-from ..hw.link.test_endpoint import CONFIG, Echo
+from ..hw.link.test_endpoint import BYTES, CONFIG, ITEM, Echo
 from ..support.conformance import assert_conforms
 from ..support.ft232h import Chip, ChipTop
 from ..support.linked import small_join
 from ..support.planting import faulty
+from ..support.usb_chips import plug
 
 SMALL = {"cores": 1, "capacity": 16, "small": True, "row_bits": 16}
 PINS = [f"gpio_0:{n}{side}" for n in range(8) for side in "+-"][:15]
@@ -65,6 +70,18 @@ def test_both_directions_are_ten_times_as_fast_as_a_uart_of_12_mbaud():
     rates = [(after - before) * 60 / (chip.cycles - begin) for before, after in zip(moved, chip.moved, strict=True)]
     assert min(rates) >= 10 * 1.2  # MB/s
     assert transport.retransmissions == 0
+
+
+def test_replies_are_full_where_many_are_not_acknowledged():
+    """Each request brings a record, long after the last, and none acknowledges: of eight replies, three are full."""
+    chip = Chip(ChipTop(board(), Echo(fifo=True, slots=8, slot_bytes=32)))
+    chip.write(encode(Request(RequestKind.OPEN, 0, 0, 8, bytes((1, 0, 0, 0))).content()))
+    for number in range(20):
+        chip.sleep(250e-6)
+        chip.write(encode(Request(RequestKind.DATA, number, 0, 8, bytes(BYTES)).content()))
+    chip.sleep(250e-6)
+    replies = [Reply.parse(content) for content in Decoder().feed(chip.read(0))]
+    assert [len(one.payload) // ITEM for one in replies if one.kind == ReplyKind.ITEMS] == [1] * 5 + [3] * 3
 
 
 class Loop(wiring.Component):
@@ -139,11 +156,58 @@ def test_pins_that_cannot_be(name, given, error):
         with_ft232h(find(name), given)
 
 
-def test_a_design_for_the_chip_is_not_emulated(tmp_path):
-    query, _ = small_join(1, 0)
-    config = device("pysim", **SMALL).configuration(query)
-    Sidecar.of(CircuitParameters(**SMALL), config, board="ulx3s_85f", clock_hz=25_000_000, baud=3_000_000,
-               link="ft232h").write(tmp_path / "design.json")
-    assert Sidecar.read(tmp_path / "design.json").link == "ft232h"
-    with pytest.raises(DeviceError, match=r"the emulator has boards with their UART, but .* was built for an FT232H"):
-        device(f"emulator:{tmp_path / 'design.json'}").open(query)
+@pytest.mark.long
+def test_an_emulated_board_with_the_chip():
+    """In time of its cycles, with replies that are on their way for a while."""
+    query, given = link_fifo.band(60)
+    for trip in (0.0, 0.001):
+        top, clock_hz = link_fifo.board(device("uart:none", **link_fifo.CIRCUIT).configuration(query))
+        running, transport, channel = link_fifo.session(query, top, clock_hz, trip)
+        running.push(given)
+        found = running.flush()
+        with device("golden").open(query) as golden:
+            golden.push(given)
+            assert_conforms(found, golden.flush(), query.order)
+        assert transport.retransmissions == transport.rejected == 0 and not channel.broken
+        running.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spoil", [False, True])
+def test_a_design_for_the_chip_is_emulated(spoil, tmp_path, monkeypatch):
+    """By the driver of boards, at the pins and the clock of the design; a rule that is broken is told."""
+    if spoil:
+        monkeypatch.setattr(Ft232hFifo, "elaborate", faulty(Ft232hFifo, "elaborate", "pins.d_oe.eq(stays)",
+                                                            "pins.d_oe.eq(0)"))
+    query, given = link_fifo.band(60)
+    options = dict(link_fifo.CIRCUIT, capacity=16 << spoil)  # another model
+    config = device("pysim", **options).configuration(query)
+    Sidecar.of(CircuitParameters(**options), config, board="ulx3s_85f", clock_hz=50_000_000, baud=3_000_000,
+               link="ft232h", pins=pins(board())).write(tmp_path / "design.json")
+    with device("golden").open(query) as golden:
+        golden.push(given)
+        expected = golden.flush()
+    try:
+        with device(f"emulator:{tmp_path / 'design.json'}").open(query) as session:
+            session.push(given)
+            assert_conforms(session.flush(), expected, query.order)
+        assert not spoil
+    except DeviceError as error:
+        assert spoil and "WR# must not be low without data on the bus; report it" in str(error)
+
+
+@pytest.mark.long
+def test_a_session_over_pyftdi_and_an_emulated_chip(monkeypatch):
+    """The device that users open, with a stand-in for pyftdi alone."""
+    query, given = link_fifo.band(60)
+    config = device("uart:none", **link_fifo.CIRCUIT).configuration(query)
+    top, clock_hz = link_fifo.board(config)
+    chip = link_fifo.ModelChannel(top, clock_hz)
+    plug(monkeypatch, SimpleNamespace(feed=chip.write, take=lambda: chip.read(0.001)))
+    with device("uart:ftdi://ftdi:232h/1", **link_fifo.CIRCUIT, timeout=60.0).open(query) as session:
+        session.push(given)
+        found = session.flush()
+    with device("golden").open(query) as golden:
+        golden.push(given)
+        assert_conforms(found, golden.flush(), query.order)
+    chip.close()

@@ -131,6 +131,20 @@ def test_sidecar_tells_records_registers_and_parameters():
     assert found["orders"] == {"NONE": 0, "OUTER": 1, "TOTAL": 2, "INNER": 3}
 
 
+@pytest.mark.parametrize(("cores", "ports"), [(1, ["m"]), (4, ["m__0", "m__1", "m__2", "m__3"])])
+def test_sidecar_tells_the_ports_to_memory(cores, ports):
+    config = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, cores=cores, capacity=2**18,
+                           core="bucket", index=(0,), memory="axi", contexts=16)
+    found = json.loads(json.dumps(sidecar(config)))
+    memory = found["memory"]
+    assert memory["ports"] == ports
+    assert memory["lines"] * memory["line_bytes"] == 2**24 + 2**21 // cores
+    for port in ports:
+        for channel, fields in memory["payloads"].items():
+            assert found["ports"][f"{port}__{channel}__payload"]["width"] == sum(width for _, width in fields)
+    assert memory["payloads"]["r"] == [["data", 128], ["resp", 2], ["id", 6]]
+
+
 def test_sidecar_is_a_function_of_the_configuration():
     assert sidecar(configuration(2)) == sidecar(configuration(2))
     assert sidecar(configuration(2))["abi_hash"] != sidecar(configuration(1))["abi_hash"]

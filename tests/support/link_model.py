@@ -32,8 +32,9 @@ class ModelDevice:
     ``executed`` are the records and register writes that it executed, in order.
     """
 
-    def __init__(self, record_bytes: int, abi: int, version: int = VERSION):
+    def __init__(self, record_bytes: int, abi: int, version: int = VERSION, ring: int = RING, slots: int = SLOTS):
         self._record_bytes, self._abi, self._version = record_bytes, abi, version
+        self._ring, self._buffers = ring, slots
         self.executed: list[bytes] = []
         self.registers: dict[int, int] = {}
         self.power_up()
@@ -75,27 +76,28 @@ class ModelDevice:
             return b""
         number, kind, payload = self._next, ReplyKind.ACK, b""
         if self._about:
-            about = About(self._record_bytes, self._abi, self._session, self._version)
+            about = About(self._record_bytes, self._abi, self._session, self._version, self._buffers, self._ring)
             kind, payload = ReplyKind.ABOUT, about.payload()
             self._about = False
         elif repeats or sends:
             number = self._base if repeats else self._next
-            kind, payload = self._slots[number % SLOTS]
+            kind, payload = self._slots[number % self._buffers]
             self._next = self._next if repeats else (self._next + 1) % 256
             self._again = False
         nak, self._answer, self._nak = self._nak, False, False
-        return encode(Reply(kind, number, self._expected, (self._taken + RING - 4) & 0xFFFF, payload, nak).content())
+        credit = (self._taken + self._ring - 4) & 0xFFFF
+        return encode(Reply(kind, number, self._expected, credit, payload, nak).content())
 
     def _collect(self) -> None:
-        while self._items and (self._top - self._base) % 256 != SLOTS:
+        while self._items and (self._top - self._base) % 256 != self._buffers:
             some = [self._items.popleft() for _ in range(min(_ITEMS, len(self._items)))]
             self._fill(ReplyKind.ITEMS, b"".join(some))
-        if self._reading is not None and (self._top - self._base) % 256 != SLOTS:
+        if self._reading is not None and (self._top - self._base) % 256 != self._buffers:
             self._fill(ReplyKind.WORD, self.registers.get(self._reading, 0).to_bytes(4, "little"))
             self._reading = None
 
     def _fill(self, kind: ReplyKind, payload: bytes) -> None:
-        self._slots[self._top % SLOTS] = kind, payload
+        self._slots[self._top % self._buffers] = kind, payload
         self._top = (self._top + 1) % 256
 
     def _damaged(self) -> None:

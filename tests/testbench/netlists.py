@@ -16,7 +16,7 @@ from splitjoin_boards.catalog import Board
 from splitjoin_boards.flow.bitstream import TOP, mapped_netlist
 from splitjoin_boards.flow.tools import YOSYS, cached
 from splitjoin_boards.join import pins
-from splitjoin_boards.pads import uart_pins
+from splitjoin_boards.pads import link_pins
 from splitjoin_sim.emulated import EmulatedTop, Pins
 
 #: Family → models of cells for which Yosys has no model, or a longer one, such as block RAM: Verilator reads those, as
@@ -83,7 +83,7 @@ def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedT
 
     def make() -> tuple[str, Pins]:
         text = _modelled(script, netlist, cells)
-        pins = uart_pins(board, board.platform(), text)
+        pins = link_pins(board, board.platform(), text)
         return f"{_directed(text, pins)}\n{cells}", pins
 
     return EmulatedTop(("netlist", script, netlist, cells, _PADS), make, bit)

@@ -71,8 +71,8 @@ class ReplySlots(wiring.Component):
 
     ``top``, ``room``, ``filled``: as of `Sequencer`. ``i``: items of ``item_bytes`` bytes. ``word``, ``word_valid``: a
     register word, which gets a slot of its own; ``word_ready`` takes it. ``flush``: a slot is closed before it is full,
-    as nothing else is sent. ``slot``, ``offset``: the byte to read a cycle later at ``data``; the first of a slot is
-    the length of the payload, with its top bit set for a word.
+    as nothing else is sent, and few replies are under way. ``slot``, ``offset``: the byte to read a cycle later at
+    ``data``; the first of a slot is the length of the payload, with its top bit set for a word.
     """
 
     def __init__(self, item_bytes: int, slots: int, slot_bytes: int):

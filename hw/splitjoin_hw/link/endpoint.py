@@ -140,7 +140,8 @@ class LinkEndpoint(wiring.Component):
                             m.d.comb += byte.eq(session[8 * n:8 * n + 8])
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [sequencer.taken.eq(sequencer.send), slots.flush.eq(~sequencer.send)]
+                # Short replies take as many numbers as full ones, which a long round trip needs.
+                m.d.comb += [sequencer.taken.eq(sequencer.send), slots.flush.eq(~sequencer.send & sequencer.few)]
                 m.d.sync += [is_about.eq(sequencer.about), is_slot.eq(sequencer.slot), nak.eq(sequencer.nak),
                              number.eq(sequencer.number), ack.eq(sequencer.expected), credit.eq(ring.credit),
                              session.eq(sequencer.current), at.eq(0), offset.eq(0)]

@@ -17,7 +17,8 @@ class Sequencer(wiring.Component):
     it is a numbered request in order, to be executed now: never while ``busy``. ``fresh``: a session begins.
 
     *Replies.* They are numbered as they are filled into ``slots`` slots: ``top`` is the number of the next one, which
-    may be filled while ``room``, and ``filled`` says that it is complete. ``send`` offers a reply: with ``about`` an
+    may be filled while ``room``, and ``filled`` says that it is complete; ``few``: at most half of the slots hold a
+    reply that is not acknowledged. ``send`` offers a reply: with ``about`` an
     ABOUT, with ``slot`` the content of the slot, else an ACK; its header holds ``number``, ``expected`` and ``nak``.
     ``taken`` takes the offer; it is sent once, and again if the host asks.
     """
@@ -25,11 +26,11 @@ class Sequencer(wiring.Component):
     def __init__(self, slots: int):
         if not (isinstance(slots, int) and 1 <= slots <= 64):
             raise ValueError(f"Slots must be an integer from 1 to 64, not {slots!r}")
-        self._slots = slots
+        self._slots, self._half = slots, slots // 2
         super().__init__({
             "good": In(1), "bad": In(1), "kind": In(3), "seq": In(8), "ack": In(8), "limit": In(8), "session": In(32),
             "busy": In(1), "accept": Out(1), "fresh": Out(1), "expected": Out(8), "current": Out(32),
-            "filled": In(1), "top": Out(8), "room": Out(1),
+            "filled": In(1), "top": Out(8), "room": Out(1), "few": Out(1),
             "send": Out(1), "about": Out(1), "slot": Out(1), "number": Out(8), "nak": Out(1), "taken": In(1),
         })
 
@@ -39,7 +40,8 @@ class Sequencer(wiring.Component):
         base, next_ = Signal(8, name="base"), Signal(8, name="next_")
         granted = Signal(8)  # the host's credit: the first number that may not be sent
         again, answer = Signal(name="again"), Signal(name="answer")
-        m.d.comb += self.room.eq((self.top - base)[:8] != self._slots)
+        held = (self.top - base)[:8]
+        m.d.comb += [self.room.eq(held != self._slots), self.few.eq(held <= self._half)]
         with m.If(self.filled):
             m.d.sync += self.top.eq(self.top + 1)
 

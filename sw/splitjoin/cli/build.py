@@ -27,7 +27,8 @@ from .options import hertz
 _SIDECAR = "design.json"
 #: Logic cells of an iCE40 that the smallest circuit with a join core and a link takes (docs/boards.md).
 _LEAST = 9_985
-#: The rate at which drivers open a pseudo-terminal, which has none.
+#: What the device ``uart`` opens, by the link of a design, and the rate in a design whose link has none.
+_PORTS = {"uart": "PORT", "ft232h": "ftdi://ftdi:232h/1"}
 _TERMINAL_BAUD = 3_000_000
 #: What to do on boards with fewer.
 _SMALL = "an iCE40 and a Tang Nano 9K hold a small circuit: --small --row-bits 16"
@@ -100,10 +101,7 @@ def build_bitstream(args: argparse.Namespace) -> None:
         print(report)
         print(f"the bitstream is in {folder}, with the report as report.html; load it with `splitjoin program "
               f"{folder}`")
-    print(f"run joins on it with --device uart:PORT --design {folder / _SIDECAR}")
-    if link != "uart":
-        print("splitjoin does not open an FT232H itself: a program on the host must set the chip to its synchronous "
-              "FIFO mode, by FTDI's D2XX or libftdi, and join its bytes to a pseudo-terminal, which is PORT")
+    print(f"run joins on it with --device uart:{_PORTS[link]} --design {folder / _SIDECAR}")
 
 
 def _what_fits(query: Query, config: Configuration, board: str) -> str:
@@ -139,7 +137,8 @@ def program_board(args: argparse.Namespace) -> None:
     flow = _flow()
     board = flow.find(design.board)
     flow.program(board, folder / f"top.{board.bitstream}", flash=args.flash, cable=args.cable)
-    print(f"{board.title} has the bitstream; run joins on it with --device uart:PORT --design {folder / _SIDECAR}")
+    print(f"{board.title} has the bitstream; run joins on it with --device uart:{_PORTS[design.link]} --design "
+          f"{folder / _SIDECAR}")
 
 
 def list_boards(args: argparse.Namespace) -> None:

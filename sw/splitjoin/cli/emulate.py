@@ -1,4 +1,4 @@
-"""The command ``emulate``: runs a board's whole circuit, with its UART, behind a pseudo-terminal."""
+"""The command ``emulate``: runs a board's whole circuit, with its link, behind a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from splitjoin.base import threads
-from splitjoin.base.errors import DeviceError, needing
+from splitjoin.base.errors import DeviceError, InputError, needing
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 
@@ -22,6 +22,8 @@ def emulate_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--baud", type=hertz, metavar="B", help="serial rate in Hz, by which the board's circuit "
                                                                "divides its clock (the highest, which is emulated "
                                                                "fastest)")
+    group.add_argument("--ft232h", metavar="PINS", help="an FT232H at these pins of the board carries the link, as of "
+                                                        "`splitjoin build --ft232h`")
     group.add_argument("--pack", action="store_true", help="pack items on the link, as `splitjoin build --pack`")
     group = parser.add_argument_group("faults")
     for name, what in (("drop", "are lost"), ("flip", "have a bit flipped"), ("double", "are doubled"),
@@ -47,14 +49,20 @@ def run_emulator(args: argparse.Namespace) -> None:
     if args.board is not None:
         with needing("boards need", "emulator"):
             from splitjoin_boards.catalog import find
+            from splitjoin_boards.ft232h import with_ft232h
             from splitjoin_boards.pads import board_top
-        circuit = board_top(find(args.board), circuit, args.baud, pack=args.pack)
-    elif args.baud is not None:
-        raise DeviceError("--baud is the rate of a board's UART; choose a --board, or leave it out")
+        board = find(args.board)
+        if args.ft232h is not None:
+            if args.baud is not None:
+                raise InputError("--baud is the rate of a UART, which --ft232h replaces; leave one of them out")
+            board = with_ft232h(board, args.ft232h)
+        circuit = board_top(board, circuit, args.baud, pack=args.pack)
+    elif args.baud is not None or args.ft232h is not None:
+        raise DeviceError("--baud and --ft232h are of a board's link; choose a --board, or leave them out")
     else:
         circuit = linked_top(circuit, pack=args.pack)
     faults = Faults(drop=args.drop, flip=args.flip, double=args.double, delay=args.delay, unplug=args.unplug,
                     reset=args.reset, seed=args.fault_seed)
-    with Emulator(circuit, faults) as board:
-        print(board.path, flush=True)
+    with Emulator(circuit, faults) as emulated:
+        print(emulated.path, flush=True)
         threads.event().wait()

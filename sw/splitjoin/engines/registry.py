@@ -56,7 +56,7 @@ DEVICES: dict[str, DeviceEntry] = {
     "sim": DeviceEntry("splitjoin_sim.device", "SimDevice", "sim",
                        "the circuit compiled by Verilator, cycle-accurate"),
     "uart": DeviceEntry("splitjoin.link.uart", "UartDevice", "uart",
-                        "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0"),
+                        "a board, or its emulator, at a serial port, or an FT232H: uart:/dev/ttyUSB0"),
     "xdma": DeviceEntry("splitjoin.link.xdma", "XdmaDevice", None,
                         "a circuit with AXI ports behind a DMA driver: xdma:/dev/xdma0"),
     "zynq": DeviceEntry("splitjoin.link.zynq", "ZynqDevice", None,

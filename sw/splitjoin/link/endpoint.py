@@ -13,6 +13,7 @@ from .frames import (
     END,
     NUMBERED,
     REPLY_HEADER,
+    RING,
     SLOT_BYTES,
     SLOTS,
     About,
@@ -28,8 +29,9 @@ from .frames import (
 _WINDOW = 64
 #: Most and fewest bytes of records in a request, and those of the first; damaged frames make them shorter.
 _LONGEST, _SHORTEST, _FIRST = DATA_BYTES, 24, 60
-#: Most and fewest bytes in flight. Damaged frames make them fewer, as all that follow must be sent again.
-_MOST, _FEWEST = 4096, 64
+#: Fewest bytes in flight. Damaged frames make them fewer, as all that follow must be sent again. The most are twice
+#: those of the device's buffer, as stuffing doubles them at most.
+_FEWEST = 64
 #: Bounds of the time after which a frame is sent again, in seconds.
 _SOONEST, _LATEST = 0.004, 0.25
 #: Most bytes of replies that come before an acknowledgement is complete: one reply that had begun before the request
@@ -133,7 +135,7 @@ class HostEndpoint:
         self._progress = _Wait(0.0, 0)  # since the device last took a request
         self._spoken = 0.0  # when the host last sent
         self._owed = 0  # replies that were not acknowledged
-        self._longest, self._most = _FIRST, _MOST
+        self._longest, self._most, self._most_ever = _FIRST, 2 * RING, 2 * RING
         self._flying = 0  # bytes of requests that were sent, and are not acknowledged
 
     @property
@@ -168,7 +170,7 @@ class HostEndpoint:
         A session that has not begun is opened; one that has is never opened again, as a device without its state would
         take its number for that of a new session.
         """
-        self._decoder.feed((END,))  # what came last may be the beginning of a frame
+        self._decoder.feed(bytes((END,)))  # what came last may be the beginning of a frame
         if self._opening:
             self._asked_about = None
             return
@@ -265,6 +267,7 @@ class HostEndpoint:
 
     def _introduced(self, about: About, reply: Reply, now: float) -> None:
         """The device has introduced itself."""
+        self._most_ever = 2 * max(RING, about.ring)
         if self._opening and about.session == self._session:
             self.about, self._opening = about, False
             self._credit, self._progress, self.heard = reply.credit, _Wait(now, self._received), now
@@ -285,7 +288,7 @@ class HostEndpoint:
                 if not request.repeated and request.sent is not None:
                     self._trip.measured(now - request.sent)
                 self._longest = min(_LONGEST, self._longest + 8)
-                self._most = min(_MOST, self._most + len(request.payload) // 4)
+                self._most = min(self._most_ever, self._most + len(request.payload) // 4)
             if done:
                 self._progress = _Wait(now, self._received)
                 self._trip.progress()

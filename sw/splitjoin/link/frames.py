@@ -14,6 +14,7 @@ first; sequence numbers are modulo 256.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,13 +36,18 @@ PACKED_VERSION = 3
 RING = 2048
 #: Replies that the circuit keeps until they are acknowledged, and the bytes of each, of which one is its length.
 SLOTS, SLOT_BYTES = 16, 128
+#: Bytes of the buffer, and replies that are kept, of a circuit behind a FIFO chip: what moves in a round trip of USB.
+FIFO_RING, FIFO_SLOTS = 16384, 64
 REQUEST_HEADER, REPLY_HEADER = 4, 5
 #: Most bytes of records that the host puts into a request.
 DATA_BYTES = 240
 #: The bit of a reply's kind that says that a request was damaged or out of order.
 NAK = 0x80
-#: Longest content of a frame that a receiver keeps, in bytes.
+#: Longest content of a frame that a receiver keeps with its CRC, in bytes.
 _LONGEST = 1024
+_STUFFED_END, _STUFFED_ESC = bytes((ESC, ESC_END)), bytes((ESC, ESC_ESC))
+#: Stuffing that is wrong.
+_MISSTUFFED = re.compile(b"\xdb(?![\xdc\xdd])")
 
 
 class RequestKind(IntEnum):
@@ -178,7 +184,7 @@ class About:
 def encode(content: bytes) -> bytes:
     """The bytes on the wire of a frame with ``content``."""
     whole = content + zlib.crc32(content).to_bytes(CRC_BYTES, "little")
-    stuffed = whole.replace(bytes((ESC,)), bytes((ESC, ESC_ESC))).replace(bytes((END,)), bytes((ESC, ESC_END)))
+    stuffed = whole.replace(bytes((ESC,)), _STUFFED_ESC).replace(bytes((END,)), _STUFFED_END)
     return bytes((END,)) + stuffed + bytes((END,))
 
 
@@ -187,32 +193,19 @@ class Decoder:
 
     def __init__(self) -> None:
         self.rejected = 0
-        self._content = bytearray()
-        self._escape = self._bad = False
+        self._begun = b""  # the stuffed bytes of the frame that has not ended
 
     def feed(self, received: Iterable[int]) -> list[bytes]:
         """The contents of the frames that end in ``received``."""
+        *ended, self._begun = (self._begun + bytes(received)).split(bytes((END,)))
+        self._begun = self._begun[:2 * _LONGEST + 1]  # one more than any frame that is kept
         found = []
-        for byte in received:
-            if byte == END:
-                if self._content or self._bad or self._escape:
-                    content, crc = bytes(self._content[:-CRC_BYTES]), bytes(self._content[-CRC_BYTES:])
-                    good = not (self._bad or self._escape) and len(self._content) > CRC_BYTES
-                    if good and zlib.crc32(content).to_bytes(CRC_BYTES, "little") == crc:
-                        found.append(content)
-                    else:
-                        self.rejected += 1
-                self._content.clear()
-                self._escape = self._bad = False
-            elif byte == ESC and not self._escape:
-                self._escape = True
+        for stuffed in filter(None, ended):
+            whole = stuffed.replace(_STUFFED_END, bytes((END,))).replace(_STUFFED_ESC, bytes((ESC,)))
+            content, crc = whole[:-CRC_BYTES], whole[-CRC_BYTES:]
+            if (CRC_BYTES < len(whole) <= _LONGEST and not _MISSTUFFED.search(stuffed)
+                    and zlib.crc32(content).to_bytes(CRC_BYTES, "little") == crc):
+                found.append(content)
             else:
-                if self._escape:
-                    self._bad |= byte not in (ESC_END, ESC_ESC)
-                    byte = END if byte == ESC_END else ESC
-                    self._escape = False
-                if len(self._content) < _LONGEST:
-                    self._content.append(byte)
-                else:
-                    self._bad = True
+                self.rejected += 1
         return found

@@ -33,7 +33,7 @@ class Sidecar:
         abi: The ABI hash of the configuration, 64 bits.
         board: The board's name.
         clock_hz, baud: Frequency of the circuit's clock and rate of its UART, in Hz.
-        link: ``uart``, or ``ft232h``; ``baud`` is then the rate at which drivers open the terminal of its bridge.
+        link: ``uart``, or ``ft232h``, for which ``baud`` means nothing.
         pack: Items are packed on the link; for emulators, as the circuit tells drivers itself.
         aggregates: The aggregates that the circuit folds, by name, as the user wrote them; empty if it folds none.
         query: The options of the query that it was built for, by name; for people, and for messages.

@@ -1,4 +1,4 @@
-"""The device ``uart:PORT``: a circuit on a board behind a serial port."""
+"""The device ``uart:PORT``: a circuit on a board behind a serial port, or the FIFO of an FT232H."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from splitjoin.circuit.driver import CircuitDevice, Transport
 from splitjoin.circuit.wire import Configuration
 
 from .designed import DesignedDevice
+from .ft232h import BYTE_SECONDS, SCHEME, Ft232hChannel
 from .sidecar import Sidecar
 from .transport import ChannelLost, LinkTransport
 
@@ -57,11 +58,11 @@ class SerialChannel:
 
 @dataclass(frozen=True, kw_only=True)
 class UartDevice(DesignedDevice):
-    """A circuit behind a serial port. Parameters as of `CircuitDevice`, and:
+    """A circuit behind a serial port, or an FT232H. Parameters as of `CircuitDevice`, and:
 
     Attributes:
-        target: The serial port, such as ``/dev/ttyUSB0``.
-        baud: Its rate in Hz; ignored by pseudo-terminals.
+        target: The serial port, such as ``/dev/ttyUSB0``, or the chip's URL, such as ``ftdi://ftdi:232h/1``.
+        baud: The port's rate in Hz; ignored by pseudo-terminals, and the chip.
         design: The sidecar of the built circuit, or None. Its parameters (except ``fold``) and baud rate replace those
             of the device, and it lists the aggregates that the circuit folds. Without it, a query with aggregates, or
             of kind semi, anti or as-of, needs the circuit that `splitjoin build` makes for it, unless ``fold`` is
@@ -96,5 +97,8 @@ class UartDevice(DesignedDevice):
         return replace(self, design=None, baud=design.baud, **{**design.parameters, "fold": self.fold})
 
     def _connect(self, config: Configuration) -> Transport:
+        if self.target.startswith(SCHEME):
+            return LinkTransport(lambda: Ft232hChannel(self.target), config, answer_within=self.timeout,
+                                 reconnect_within=self.reconnect, byte_seconds=BYTE_SECONDS)
         return LinkTransport(lambda: SerialChannel(self.target, self.baud), config, answer_within=self.timeout,
                              reconnect_within=self.reconnect, byte_seconds=_BITS / self.baud)
