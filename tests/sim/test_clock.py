@@ -69,7 +69,7 @@ def test_cores_with_an_index(core):
     r, s = table("r", rng), table("s", rng)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window="ROWS 14",
                        on="r.x = s.a AND (r.y <= s.b OR r.n <> s.m)")
-    engine = PysimDevice(cores=2, capacity=8, core=core, clock=285, stall_out=0.3, seed=2)
+    engine = PysimDevice(cores=1, capacity=16, core=core, clock=285, stall_out=0.3, seed=2)
     assert engine.configuration(query).stages > 3
     assert_conforms(run(engine, query, r, s, [7]), run(GoldenDevice(), query, r, s), "total")
 

@@ -66,7 +66,7 @@ def test_decided_in_the_cores(name):
                                           at_length("hash", f"{DOT} AND r.w % 4 = s.c % 4")])
 def test_beside_an_index(core, on):
     """The interval tests by which an index finds candidates stay."""
-    plan = check(PysimDevice(cores=2, capacity=8, core=core, stall_out=0.5, seed=2), query(on), core)
+    plan = check(PysimDevice(cores=1, capacity=16, core=core, stall_out=0.5, seed=2), query(on), core)
     assert plan.core.index and plan.tests
 
 
