@@ -103,13 +103,13 @@ QUERY = client.encode_query(BAND.query())
     ({"op": "exec"}, "a request must be one that the daemon knows, not 'exec'"),
     ({"op": "push"}, "the connection must have a session for this request"),
     ({"op": "close"}, "the connection must have a session for this request"),
-    ({"op": "open"}, "a query that comes from another process must be"),
+    ({"op": "open"}, "a query that comes from another process must have an object"),
     ({"op": "open", "query": QUERY}, "wait in a request must be float or int"),
     ({"op": "open", "query": QUERY, "wait": -1}, "wait must be from 0 to 86400 seconds"),
     ({"op": "open", "query": QUERY, "wait": 1e9}, "wait must be from 0 to 86400 seconds"),
     ({"op": "open", "query": QUERY, "wait": 0, "device": 3}, "device in a request must be str or null"),
     ({"op": "open", "query": QUERY, "wait": 0, "key": "k" * 1001}, "key must have at most 1000 characters"),
-    ({"op": "open", "query": QUERY | {"condition": [["Col"]]}, "wait": 0}, "a node that comes from another process"),
+    ({"op": "open", "query": QUERY | {"condition": [["Col"]]}, "wait": 0}, "must have Col with 5 fields there"),
     ({"op": "attach", "query": QUERY}, "a request to attach must have a key and a token"),
 ])
 def test_hostile_requests_end_the_connection(raw: sockets.socket, shared: Server, header: dict[str, Any],
@@ -117,6 +117,20 @@ def test_hostile_requests_end_the_connection(raw: sockets.socket, shared: Server
     protocol.send(raw, header)
     assert message in refused(raw)
     assert set(states(shared).values()) == {"free"}
+
+
+def test_a_condition_that_no_front_end_makes_fails_for_its_client_alone(raw: sockets.socket, shared: Server) -> None:
+    nodes = [*QUERY["condition"], ["Call", ["Exact"], "eval", ["Int", 32, True], [0]]]
+    nodes.append(["IsNull", ["Bool"], len(nodes) - 1])
+    for query, refuses in ((QUERY | {"condition": nodes}, True), (QUERY, False)):
+        protocol.send(raw, {"op": "open", "query": query, "wait": SOON})
+        reply = receive(raw)
+        assert reply is not None
+        assert ("error" in reply.header) == refuses, reply.header
+    protocol.send(raw, {"op": "close"})
+    assert receive(raw) is not None
+    assert set(states(shared).values()) == {"free"}
+    assert shared.status()["health"] == "ok"
 
 
 @pytest.mark.parametrize(("header", "message"), [
