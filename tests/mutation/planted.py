@@ -94,7 +94,7 @@ FAULTS = [
     ("needed-state", f"{_STREAMS}/state_files.py", "if batch < needed:", "if batch <= needed:"),
     ("uncommitted-rows", "server/service.py", "number >= committed:", "number > committed:"),
     ("old-credit", "link/endpoint.py", "if ahead < 1 << 15:", "if True:"),
-    ("bad-frame", "link/frames.py", "good = not (self._bad or self._escape) and", "good = not self._escape and"),
+    ("bad-frame", "link/frames.py", " and not _MISSTUFFED.search(stuffed)", ""),
     ("other-query", "link/daemon/leases.py", "if (lease.token, lease.query) != (token, query):",
      "if lease.token != token:"),
     ("detached-twice", "link/daemon/leases.py", "            self._end_detached(lease.key)\n", "            pass\n"),
