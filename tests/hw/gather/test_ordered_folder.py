@@ -236,7 +236,7 @@ def test_random_classes_fold_in_order(aggregate: RandomAggregate, shape: str, se
     fold = aggregate.compiled.fold
     call = aggregate.compiled(*(f"s.{a.name}" for a in fold.arguments))
     assert agrees({"a": call, "n": "count(*)"}, [fold, None], shape=shape, clock=clock, seed=seed,
-                  stalls=Stalls(stalled, stalled, seed)), aggregate.source
+                  stalls=Stalls(stalled, stalled, seed), n=18), aggregate.source
 
 
 def _examples(clock: float | None, seeds: int = 2) -> bool:
