@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 LIMIT = 60
 #: Seconds without an end after which the tests of a mutant hang, as they may wait for what never comes.
 _HANGS = 600
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+)$", re.MULTILINE)
+_TOOK = re.compile(r"^CPU ([0-9.]+) (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,21 @@ class Copy:
             path.write_text(mutant.source)
         if status == 0:
             return Outcome(mutant, "")
-        failed = _FAILED.search(said)
+        failed = failed_test(said)
         if failed is None:
             said = " ".join(said.split())[-300:]
             return Outcome(mutant, f"ended by signal {-status}: {said}" if status < 0 else f"no start: {said}")
-        took = re.search(rf"^CPU ([0-9.]+) {re.escape(failed[1])}$", said, re.MULTILINE)
-        return Outcome(mutant, failed[1], float(took[1]) if took else 0.0)
+        return Outcome(mutant, *failed)
+
+
+def failed_test(said: str) -> tuple[str, float] | None:
+    """The test that failed first by what pytest printed, and its CPU seconds; None if it names none."""
+    if (line := _FAILED.search(said)) is None:
+        return None
+    took = {test: float(seconds) for seconds, test in _TOOK.findall(said)}
+    # A dash may be in the name as well as behind it.
+    name = next((test for test in took if f"{line[1]} - ".startswith(f"{test} - ")), line[1].partition(" - ")[0])
+    return name, took.get(name, 0.0)
 
 
 @contextmanager

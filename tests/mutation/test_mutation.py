@@ -85,6 +85,14 @@ def test_a_fault_is_found_or_survives() -> None:
     assert (ROOT / file).read_text() == source, "the tree is never changed"
 
 
+def test_the_test_that_failed_is_named_as_pytest_knows_it() -> None:
+    name, took = "tests/a.py::b[r.x - s.a]", "CPU 0.1 tests/a.py::b\nCPU 0.2 tests/a.py::b[r.x - s.a]\n"
+    for line in (name, f"{name} - assert 1 - 1 == 2"):
+        assert runs.failed_test(f"F\nFAILED {line}\n{took}") == (name, 0.2)
+    assert runs.failed_test("ERROR tests/a.py - SyntaxError: no - text\n") == ("tests/a.py", 0.0)
+    assert runs.failed_test(took) is None
+
+
 def test_a_test_that_fails_without_a_fault_is_no_finder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs.Copy, "__init__", lambda self, folder: None)
     monkeypatch.setattr(runs.Copy, "tried", lambda self, mutant, tests: runs.Outcome(mutant, "tests/a.py::b"))
