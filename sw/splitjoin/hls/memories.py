@@ -146,8 +146,10 @@ class MemoryTuple:
             assert only is not None
             enable = case if only.enable is True else case & only.enable
             return self._with(replace(only, enable=enable))
-        return self._with(TupleWrite(choose(condition, a.enable, b.enable), choose(condition, a.address, b.address),
-                                choose(condition, a.number, b.number)))
+        # One place needs no choice, which would have it wait for the condition.
+        address = a.address if self._is_at(a, b.address) else choose(condition, a.address, b.address)
+        return self._with(TupleWrite(choose(condition, a.enable, b.enable), address,
+                                     choose(condition, a.number, b.number)))
 
     def refuse(self, *said: Any) -> NoReturn:
         """Raise the `PredicateError` that says how a step may use the tuple."""

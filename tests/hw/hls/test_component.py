@@ -347,6 +347,23 @@ def test_a_tuple_is_a_memory_where_a_step_writes_one_number() -> None:
     assert not hls.component(Swapped)._design.kernel.memories
 
 
+def test_a_place_that_both_branches_write_waits_for_no_condition() -> None:
+    @hls.kernel
+    class Marked:
+        some: (unsigned(4),) * 16
+
+        def step(self, x: unsigned(4), y: unsigned(4)):
+            if y * y > 30:
+                self.some[x + 3 & 15] = 1
+            else:
+                self.some[x + 3 & 15] = y
+            return self.some[y]
+
+    nodes = compiled(Marked).graph.nodes
+    address, = (nodes[n.args[2]] for n in nodes if n.kind == "write")
+    assert address.kind == "&"
+
+
 def test_a_reset_gives_all_rows_their_first_value() -> None:
     part, reset, found = hls.component(Ring), Signal(), list[int]()
 
