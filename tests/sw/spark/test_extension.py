@@ -120,6 +120,12 @@ def test_several_joins_subqueries_and_cached_results(spark: SparkSession) -> Non
 
 
 @pytest.mark.usefixtures("tables")
+def test_exists_and_in_among_the_columns(spark: SparkSession) -> None:
+    text = "SELECT id, EXISTS (SELECT 1 FROM r WHERE l.x < r.x AND l.y > r.z), x + 1 NOT IN (SELECT x FROM r) FROM l"
+    assert same_rows(spark, text, joins=2) == 90
+
+
+@pytest.mark.usefixtures("tables")
 def test_dataframes_join(spark: SparkSession) -> None:
     left, right = spark.table("l"), spark.table("r")
     condition = (left.y > right.z) & (left.name != right.word)
@@ -130,6 +136,23 @@ def test_dataframes_join(spark: SparkSession) -> None:
         assert rows_of(joined) == own
         # Equal names, renamed and computed columns.
         assert "splitjoin[inner" in plan_of(left.alias("a").join(left.alias("b"), F.expr("a.x > b.y + a.y")))
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize("kind", ["LEFT", at_length("INNER")])
+def test_python_functions_of_one_side(spark: SparkSession, kind: str, tmp_path: Path) -> None:
+    """Spark computes them ahead, in the tasks that read the rows; one of both sides is left to it."""
+    spark.udf.register("twice", lambda value: None if value is None else 2 * value, "int")
+    spark.table("l").write.parquet(str(tmp_path / "l"))
+    spark.read.parquet(str(tmp_path / "l")).createOrReplaceTempView("l_file")
+    text = f"SELECT l.id, r.* FROM l_file l {kind} JOIN r ON twice(l.x) BETWEEN r.x AND r.x + twice(r.x - 1)"
+    assert same_rows(spark, text) > 0
+    with settings(spark, spark__splitjoin__sql__enabled=True):
+        plan = plan_of(spark.sql(text))
+        assert plan.count("twice(x#") == 1, plan  # of l, for both ends; named so in the join
+        assert "Coalesce" not in plan
+        plan = plan_of(spark.sql(text.replace("twice(r.x - 1)", "twice(r.x - l.x)").replace("LEFT", "INNER")))
+        assert "a Python function of both sides" in plan, plan
 
 
 @pytest.mark.usefixtures("tables")

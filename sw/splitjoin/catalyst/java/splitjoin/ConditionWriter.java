@@ -82,7 +82,7 @@ final class ConditionWriter {
       throw new Untranslated("the condition has a subquery");
     }
     if (has(condition, PythonUDF.class)) {
-      throw new Untranslated("the condition has a Python function");
+      throw new Untranslated("the condition has a Python function of both sides");
     }
     return node(condition);
   }

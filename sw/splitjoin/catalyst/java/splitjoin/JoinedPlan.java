@@ -57,10 +57,15 @@ final class JoinedPlan {
     return Nodes.mapInArrow(name, worker.function(context, "splitjoin.catalyst.task", spec), type, of.output, tasks);
   }
 
+  /** Whether the plan itself, not those below it, has an expression of this kind. */
+  static boolean has(LogicalPlan plan, Class<?> kind) {
+    return Scala.<Expression>list(plan.expressions()).stream().anyMatch(e -> ConditionWriter.has(e, kind));
+  }
+
   /** Whether the task that joins the rows reads them sooner than others do, which have to send them. */
   private static boolean isShort(LogicalPlan side) {
     if (side instanceof Project || side instanceof Filter) {
-      return isShort(((UnaryNode) side).child());
+      return !has(side, PythonUDF.class) && isShort(((UnaryNode) side).child());
     }
     if (side.isStreaming() || side.stats().sizeInBytes().compare(scala.math.BigInt.apply(SHORT)) > 0) {
       return false;

@@ -144,8 +144,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       Join join = (Join) plan.mapChildren(child -> replaced((LogicalPlan) child, null));
       return unbroadcast(decided(join, wanted));
     }
-    if (plan instanceof Filter && ConditionWriter.has(((Filter) plan).condition(), SubqueryExpression.class)) {
-      return unnested((Filter) plan.mapChildren(child -> replaced((LogicalPlan) child, null)));
+    if ((plan instanceof Filter || plan instanceof Project)
+        && (JoinedPlan.has(plan, Exists.class) || JoinedPlan.has(plan, ListQuery.class))) {
+      return unnested((LogicalPlan) plan.mapChildren(child -> replaced((LogicalPlan) child, null)));
     }
     AttributeSet read = plan instanceof Project ? plan.references() : null;
     return (LogicalPlan) plan.mapChildren(child -> replaced((LogicalPlan) child, read));
@@ -171,10 +172,11 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   }
 
   /** EXISTS and IN become joins in a late rule of Spark, which this one anticipates for joins that it replaces. */
-  private LogicalPlan unnested(Filter filter) {
+  private LogicalPlan unnested(LogicalPlan plan) {
     int before = taken;
-    LogicalPlan made = replacedAbove(RewritePredicateSubquery.apply(filter), filter.child());
-    return taken == before ? filter : made;
+    LogicalPlan child = Scala.<LogicalPlan>list(plan.children()).get(0);
+    LogicalPlan made = replacedAbove(RewritePredicateSubquery.apply(plan), child);
+    return taken == before ? plan : made;
   }
 
   private LogicalPlan replacedAbove(LogicalPlan plan, LogicalPlan end) {
@@ -206,7 +208,8 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       if (!isHinted) {
         checkSize(join); // ahead of what takes longer, as most joins are small
       }
-      TranslatedJoin made = new TranslatedJoin(join, wanted);
+      AttributeSet read = wanted == null ? join.outputSet() : wanted;
+      TranslatedJoin made = new TranslatedJoin(TranslatedJoin.computed(join), read);
       if (!isHinted) {
         checkWorth(join);
       }

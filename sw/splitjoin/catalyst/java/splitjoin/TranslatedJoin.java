@@ -8,6 +8,8 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.*;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.*;
 
 /** A join in splitjoin's terms: its kind, its condition, the columns that each side brings, and those of the result. */
@@ -64,6 +66,35 @@ final class TranslatedJoin {
     }
     writer.leftKeys.forEach(key -> leftKeys.add(place(left, key)));
     writer.rightKeys.forEach(key -> rightKeys.add(place(right, key)));
+  }
+
+  /** The join with a column for each of the condition's Python functions of one side: Spark computes these ahead. */
+  static Join computed(Join join) {
+    List<NamedExpression> lefts = new ArrayList<>(Scala.<Attribute>list(join.left().output()));
+    List<NamedExpression> rights = new ArrayList<>(Scala.<Attribute>list(join.right().output()));
+    Expression condition = computed(join.condition().get(), join, lefts, rights);
+    return new Join(computed(join.left(), lefts), computed(join.right(), rights), join.joinType(),
+        scala.Option.apply(condition), join.hint());
+  }
+
+  private static Expression computed(Expression e, Join join, List<NamedExpression> lefts,
+      List<NamedExpression> rights) {
+    boolean isLeft = e.references().subsetOf(join.left().outputSet());
+    if (!(e instanceof PythonUDF) || !isLeft && !e.references().subsetOf(join.right().outputSet())) {
+      return (Expression) e.mapChildren(child -> computed((Expression) child, join, lefts, rights));
+    }
+    List<NamedExpression> columns = isLeft ? lefts : rights;
+    for (NamedExpression column : columns) {
+      if (column instanceof Alias alias && alias.child().semanticEquals(e)) {
+        return column.toAttribute();
+      }
+    }
+    columns.add(Nodes.named(e, e.sql()));
+    return columns.get(columns.size() - 1).toAttribute();
+  }
+
+  private static LogicalPlan computed(LogicalPlan side, List<NamedExpression> columns) {
+    return columns.size() == side.output().size() ? side : new Project(Scala.seq(columns), side);
   }
 
   private static String kind(JoinType type) throws ConditionWriter.Untranslated {
