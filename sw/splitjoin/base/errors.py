@@ -120,7 +120,8 @@ def needing(what: str, extra: str) -> Iterator[None]:
 
 def first_line(error: Exception) -> str:
     """The first line of another library's ``error`` as messages show it, or the name of its class if it has no text."""
-    return safe((str(error).splitlines() or [type(error).__name__])[0])
+    several = len(error.args) > 1 and all(isinstance(part, str) for part in error.args)  # as pandas adds the column
+    return safe((("; ".join(error.args) if several else str(error)).splitlines() or [type(error).__name__])[0])
 
 
 def plural(count: int, noun: str) -> str:

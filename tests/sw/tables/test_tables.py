@@ -132,6 +132,8 @@ def test_columns_of_several_files_must_agree(tmp_path: Path, monkeypatch: pytest
     (pd.Series([1]), r"; to_frame\(\) makes a table"), (pl.Series([1]), r"; to_frame\(\) makes a table"),
     (iter([R.to_batches()]), "not list_iterator; pyarrow.RecordBatchReader.from_batches"),
     (duckdb.connect(), "; give one of its relations"),
+    (pd.DataFrame({"x": [1, "y"]}), "does not give one: Could not convert 'y' with type str: tried to convert to "
+                                    "int64; Conversion failed for column x with type object$"),
     (pd.DataFrame([[1, 2]], columns=["x", "x"]), "; rename one of the columns 'x'"),
     (pl.LazyFrame({"x": [1]}).select("y"), "LazyFrame does not give one: unable to find column"),
     (pa.RecordBatchReader.from_batches(R.schema, (1 / 0 for _ in "x")), "does not give one: .*division by zero"),
