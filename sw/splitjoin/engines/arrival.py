@@ -85,6 +85,9 @@ class Arrivals:
         """The first and the last event time; None without a time column, and without tuples."""
         return None if self.ts is None or not len(self.ts) else (int(self.ts[0]), int(self.ts[-1]))
 
+    def forget(self) -> None:
+        """Give memory back of what is found anew if it is asked for."""
+
     def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
         """The first ``n`` arrivals, and the others, None if there are none."""
         if len(self) <= n:
@@ -135,6 +138,9 @@ class MergedTables(Arrivals):
               stream: npt.NDArray[np.uint8]) -> None:
         """Take the positions of all tuples, and `stream`, from one who has merged the times faster."""
         self.__dict__.update(_placed={"r": positions_r, "s": positions_s}, stream=stream)
+
+    def forget(self) -> None:
+        self.__dict__.pop("ts", None)
 
     @cached_property
     def stream(self) -> npt.NDArray[np.uint8]:

@@ -26,6 +26,12 @@ _ALONE = Slices()
 
 def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, whose pairs, or those that decide, are ``found``."""
+    made = _rows(query, incoming, found)
+    incoming.forget()  # before columns take as much memory
+    return made
+
+
+def _rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     kind, r, s, at, work = query.kind, found.r, found.s, found.at, found.work
 
     def places(work: Slices = _ALONE) -> Places:

@@ -18,6 +18,7 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
+from splitjoin.rows import answers
 from splitjoin.sessions import StreamJoin
 
 from ....support.conformance import run
@@ -193,3 +194,15 @@ def test_explain_names_the_kind() -> None:
     query: Query = splitjoin.query(R.schema, S.schema, on="r.x = s.a", window="ROWS 5", how="asof", order="none")
     assert "kind        asof backward, decided on the host from pairs" in explain(query)
     assert run(GoldenDevice(), query.pairs, R, S).tolist()[-1][0] == 1  # in total order, with stars
+
+
+def test_times_of_all_arrivals_are_forgotten_before_columns_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[Any]()
+    made = answers.table_rows
+    monkeypatch.setattr(answers, "table_rows", lambda query, incoming, found: seen.append(incoming) or made(
+        query, incoming, found))
+    found = join(R, S, on="r.x = s.a", how="anti", window="RANGE 5", time="ts")
+    assert found.table["x"].to_pylist() == [3]
+    (incoming,) = seen
+    assert "ts" not in vars(incoming)
+    assert incoming.ts.tolist() == [1, 2, 4, 4, 8, 9]  # found anew
