@@ -74,7 +74,8 @@ class PartitionedRanges:
         (probing, stored), (least, most) = numbers, _extremes(work, keys)
         stride = most - least + 1
         top = count * stride - 1
-        self._top, self._shift = np.uint64(top), np.uint64(max(0, top.bit_length() - _FINE_BITS))
+        bits = _FINE_BITS if len(keys) + len(low) > _PARTITION else 1  # few tuples are one partition
+        self._top, self._shift = np.uint64(top), np.uint64(max(0, top.bit_length() - bits))
         scale = np.uint64(least), np.uint64(stride % 2**64), self._shift
         probe_scale = np.uint64(least), np.uint64(most), np.uint64(stride % 2**64), self._shift
         fine = (top >> int(self._shift)) + 1

@@ -151,6 +151,24 @@ struct Condition {
         return found;
     }
 
+    // True if one of the tuples from `at` to before `end` meets all of `count` tests, on keys of one type.
+    template <typename K, int64_t count>
+    __attribute__((noinline)) bool any_of(int64_t at, int64_t end) const {
+        const K *keys[count];
+        K low[count], width[count], found = 0;
+        for (int64_t n = 0; n < count; n++) {
+            keys[n] = static_cast<const K *>(tests[n].of_keys);
+            low[n] = static_cast<K>(bounds[n].low);
+            width[n] = static_cast<K>(bounds[n].width);
+        }
+        for (int64_t i = at; i < end; i++) {
+            K one = 1;
+            for (int64_t n = 0; n < count; n++) one &= static_cast<K>(keys[n][i] - low[n]) <= width[n];
+            found |= one;
+        }
+        return found;
+    }
+
     // True if one of the tuples from `at` to before `end` does, at most a chunk; both are multiples of 64.
     bool any(int64_t at, int64_t end) const {
         bool found = false;
@@ -158,6 +176,14 @@ struct Condition {
             for (; at < end && !found; at += block) found = mask(at);
             return found;
         }
+#ifndef __AVX512BW__  // narrower vectors make words of comparisons slowly, and none are needed here
+        bool alike = tests.size > 1 && tests.size <= 3;
+        for (int64_t n = 1; n < tests.size; n++) alike &= tests[n].bytes == tests[0].bytes;
+        if (alike)
+            return tests[0].keys().typed([&]<typename K>(const K *) {
+                return tests.size == 2 ? any_of<K, 2>(at, end) : any_of<K, 3>(at, end);
+            });
+#endif
         uint64_t left[chunk / block];
         for (int64_t n = 0; n < tests.size && (found || n == 0); n++) {
             tests[n].keys().typed([&]<typename K>(const K *keys) {
