@@ -55,13 +55,28 @@ def whole_tables(files: Files) -> Iterator[str]:
                "times.")
     yield from _orders(files)
     if "writings" in files:
-        most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
-                for row in pick(files, "writings", "writing_seconds_most")}
-        times = max(most[row["config"]["condition"] + row["config"]["how"]] / row["value"]
-                    for row in pick(files, "writings", "writing_seconds_least"))
+        least, most = ({(c["condition"], c["how"], c["rows"]): row["value"] for row in pick(
+            files, "writings", f"writing_seconds_{which}") for c in [row["config"]]} for which in ("least", "most"))
+        times = max(most[key] / seconds for key, seconds in least.items() if key[1] != "statements")
         yield (f"\nEquivalent writings of a condition take at most {times:.1f} times as long "
                f"([figures](figures/writings.csv)).")
+        yield from _statements({(name, rows): (seconds, most[name, how, rows])
+                                for (name, how, rows), seconds in least.items() if how == "statements"})
     yield ""
+
+
+def _statements(found: dict[tuple[str, int], tuple[float, float]]) -> Iterator[str]:
+    """The writings of statements, by what the first says and by rows: the seconds of the cheapest and the dearest."""
+    sizes = sorted({rows for _, rows in found})
+    if not sizes:
+        return
+    yield "\nStatements that say the same, the cheapest and the dearest of each, CPU seconds with one thread:\n"
+    yield "| statements | " + " | ".join(f"{rows:,} rows a side" for rows in sizes) + " |"
+    yield "|---|" + "---|" * len(sizes)
+    for name in dict.fromkeys(name for name, _ in found):
+        cells = [f"{least:.2g} to {most:.2g}, {most / least:.1f} times" for least, most in (
+            found[name, rows] for rows in sizes)]
+        yield f"| {name} | " + " | ".join(cells) + " |"
 
 
 def tables_by_threads(files: Files) -> Iterator[str]:

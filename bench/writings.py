@@ -204,10 +204,9 @@ def main() -> None:
             measured(calls, {"condition": condition, "how": "left", "rows": trades, "writings": len(calls)})
             continue
         if condition in STATEMENTS:
-            for several in (rows, 10 * rows):
-                tables = stated(several)
-                calls = {text: partial(splitjoin.sql, text, tables=tables, threads=1) for text in STATEMENTS[condition]}
-                measured(calls, {"condition": condition, "how": "statements", "rows": several, "writings": len(calls)})
+            tables = stated(rows)
+            calls = {text: partial(splitjoin.sql, text, tables=tables, threads=1) for text in STATEMENTS[condition]}
+            measured(calls, {"condition": condition, "how": "statements", "rows": rows, "writings": len(calls)})
             continue
         for how in HOWS:
             joins = forms(condition, how, rows) if condition in WRITINGS else spelled(condition, rows)

@@ -14,8 +14,7 @@ _READ = {"expressions", "from_", "joins", "where"}
 
 
 def with_subqueries(tree: Any) -> Any:
-    """A copy of ``tree`` with the SELECTs of its WITH that it names once where it names them."""
-    tree = tree.copy()
+    """``tree`` with the SELECTs of its WITH that it names once where it names them."""
     named = tree.args.get("with_")
     if named is None:
         return tree
@@ -49,44 +48,33 @@ def merged_query(outer: exp.Select, item: FromItem) -> exp.Select | None:
             not inner.args.get("from_")) or any(item.node.args.get(name) for name in ("pivots", "sample")) or (
             alias is not None and alias.args.get("columns")):
         return None
-    columns = dict[str, exp.Column]()
+    columns, items = dict[str, exp.Column](), dict[str, exp.Expr]()
     for one in inner.expressions:
-        column = one.unalias()
+        column, name = one.unalias(), one.alias_or_name.lower()
         if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) or len(column.parts) != 2 or (
-                one.alias_or_name.lower() in columns):
+                name in columns):
             return None
-        columns[one.alias_or_name.lower()] = column
+        columns[name], items[name] = column, one
     made, label = outer.copy(), item.label.lower()
-    said = [of for of in made.find_all(exp.Column) if of.find_ancestor(exp.From, exp.Join) is None]
-    if made.find(exp.Columns) or any(of is not made for part in (*made.expressions, *(
-            made.args[name] for name in made.args if name not in ("expressions", "from_") and made.args[name]))
-            for of in (part.find_all(exp.Query) if isinstance(part, exp.Expr) else ())):
+    made.set("from_", None)
+    if made.find(exp.Columns) or any(of is not made for of in made.find_all(exp.Query)):
         return None
-    aliases = {of.alias.lower() for of in made.expressions if isinstance(of, exp.Alias)}
-    listed = list[exp.Expr]()
+    aliases, listed = {of.alias.lower() for of in made.expressions if isinstance(of, exp.Alias)}, list[exp.Expr]()
     for one in made.expressions:
         star = one if isinstance(one, exp.Star) else one.this if isinstance(one, exp.Column) else None
-        if isinstance(star, exp.Star):
-            if any(star.args.values()) or (one is not star and one.table.lower() != label):
-                return None
-            listed += [exp.Alias(this=column.copy(), alias=exp.to_identifier(of.alias_or_name, quoted=True))
-                       for of, column in zip(inner.expressions, columns.values(), strict=True)]
-            continue
-        listed.append(one)
-    for of in said:
-        if isinstance(of.this, exp.Star):
-            continue
-        if of.find_ancestor(exp.Order) and not of.table and of.name.lower() in aliases:
-            continue
-        column = columns.get(of.name.lower())
-        if column is None or len(of.parts) > 2 or (of.table and of.table.lower() != label):
+        if isinstance(star, exp.Star) and any(star.args.values()):
             return None
-        if of in listed:
-            at = next(n for n, one in enumerate(listed) if one is of)
-            listed[at] = exp.Alias(this=column.copy(), alias=exp.to_identifier(of.name, quoted=True))
+        listed += list(items.values()) if star is one else [one]
+    for of in list(made.find_all(exp.Column)):
+        if not of.table and of.name.lower() in aliases and of.find_ancestor(exp.Order):
+            continue
+        if of.name.lower() not in columns or len(of.parts) > 2 or (of.table and of.table.lower() != label):
+            return None
+        if any(of is one for one in listed):
+            listed = [items[of.name.lower()] if one is of else one for one in listed]
         else:
-            of.replace(column.copy())
-    made.set("expressions", listed)
+            of.replace(columns[of.name.lower()].copy())
+    made.set("expressions", [one.copy() for one in listed])
     made.set("from_", inner.args["from_"].copy())
     made.set("joins", [join.copy() for join in inner.args.get("joins") or ()])
     where = [*conjuncts(inner.args["where"].this if inner.args.get("where") else None),

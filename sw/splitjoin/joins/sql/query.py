@@ -125,7 +125,7 @@ class Surroundings:
                 return plain
             self.said(tree, "a selection")
             return ask(db, _text_of(tree), _said(scope, tree))
-        tree = with_subqueries(tree)
+        tree = with_subqueries(tree.copy() if nested else tree)
         if (named_tables := tree.args.get("with_")) is not None:
             tree.set("with_", None)
             for table in named_tables.expressions:
@@ -284,12 +284,12 @@ class _Joins:
 
     def _table(self, item: FromItem, label: str) -> pa.Table:
         of, db, text = self._of, self._db, f"SELECT * FROM {item.called(label)}"
-        around = self._names_around(item)
-        if around and (nearest := self._nearest_of(item)) is not None:
+        known = self._around(item)
+        if known is not None and (nearest := self._nearest_of(item, known)) is not None:
             self._laterals.add(id(item))
             self._nearests[id(item)] = nearest
             return nearest.listed(nearest.table.slice(0, 0))
-        if around is not False and self._columns_of(text, item.node) is None:
+        if known is not None and self._columns_of(text, item.node) is None:
             found = lateral_columns(db, self._known(), item, label, _said(self._scope, item.node))
             if found is not None:
                 self._laterals.add(id(item))
@@ -305,23 +305,24 @@ class _Joins:
         of.said(item.node, "a table")
         return ask(db, text, _said(self._scope, item.node))
 
-    def _names_around(self, item: FromItem) -> bool | None:
-        """True if ``item`` is a SELECT that names tables before it; None where that is not known."""
+    def _around(self, item: FromItem) -> exp.Expr | None:
+        """The tree of ``item`` if it names tables before it, or may do so; with tables for its columns, if it can."""
         if item.name is not None or not self._tables:
-            return False
-        known = None if item.query is None else self._qualified([exp.Subquery(this=item.query)])[0]
+            return None
+        known = None if item.query is None else self._qualified([exp.Subquery(this=item.query.copy())])[0]
         said = [] if known is None else list(known.find_all(exp.Column))
         if known is None or any(not of.table and not isinstance(of.this, exp.Star) for of in said):
-            return None
-        return any(is_outer(of, self._known()) for of in said)
+            unknown: exp.Expr = item.node
+            return unknown
+        return known.unnest() if any(is_outer(of, self._known()) for of in said) else None
 
-    def _nearest_of(self, item: FromItem) -> SubqueryNearest | None:
+    def _nearest_of(self, item: FromItem, known: exp.Expr) -> SubqueryNearest | None:
         """``item``, a SELECT that names tables before it, as an as-of join; None for others."""
-        (known,) = self._qualified([exp.Subquery(this=item.query)])
-        if known is None or not isinstance(item.query, exp.Select) or item.node.args["alias"].args.get("columns"):
+        alias = item.node.args.get("alias")
+        if item.query is None or not item.query.args.get("order") or (alias is not None and alias.args.get("columns")):
             return None
-        made = subquery_nearest(known.unnest(), self._known(), self._database)
-        if made is None or item.query.args.get("order") is None:
+        made = subquery_nearest(known, self._known(), self._database)
+        if made is None:
             return None
         called = [of.alias or name for of, name in zip(item.query.expressions, made.names, strict=False)]
         return replace(made, called=tuple(made.names if has_star(item.query) else called))

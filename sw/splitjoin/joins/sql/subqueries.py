@@ -30,6 +30,8 @@ Parts = Mapping[str, pa.Table]
 _READ = {"expressions", "from_", "joins", "where", "distinct"}
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_NEGATED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT}
 _SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 #: Comparisons of a count with a number → whether they say that there are rows, or that there are none.
 _COUNTS: dict[tuple[type[exp.Expr], str], bool] = {
@@ -209,9 +211,8 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
     if any(c.table and c.name.lower() not in map(str.lower, parts[c.table.lower()].column_names) for c in said):
         return None  # whose error is DuckDB's
     for pair in zip(found.values, values, strict=True):
-        compared: exp.Expr = found.compared(this=exp.Paren(this=pair[0].copy()), expression=exp.Paren(
-            this=pair[1].copy()))
-        of = [exp.Not(this=exp.Paren(this=compared)) if found.negated else compared]
+        kind = _NEGATED[found.compared] if found.negated else found.compared
+        of: list[exp.Expr] = [kind(this=exp.Paren(this=pair[0].copy()), expression=exp.Paren(this=pair[1].copy()))]
         of += [exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null()) for side in pair
                if found.nulls and not _has_no_null(side, parts)]
         alternatives.append(tuple(of))
