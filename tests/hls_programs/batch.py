@@ -124,6 +124,7 @@ def _map(programs: Sequence[Program], folder: Path) -> None:
         hierarchy -check -top roof
         proc
         flatten
+        setundef -zero
         opt_clean -purge
         delete roof
         write_verilog -noattr mapped.v
