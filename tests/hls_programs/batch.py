@@ -115,6 +115,7 @@ def _map(programs: Sequence[Program], folder: Path) -> None:
         synth_lattice -family ecp5 -noiopad -top roof
         delete roof
         {renamed}
+        setundef -zero
         write_verilog -noattr netlist.v
         design -reset
         read_verilog netlist.v mapped_roof.v
@@ -124,7 +125,6 @@ def _map(programs: Sequence[Program], folder: Path) -> None:
         hierarchy -check -top roof
         proc
         flatten
-        setundef -zero
         opt_clean -purge
         delete roof
         write_verilog -noattr mapped.v
