@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.wire import Configuration
-from splitjoin.link.frames import FIFO_RING, FIFO_SLOTS
+from splitjoin.link.frames import FIFO_RING, FIFO_SLOTS, RING, SLOTS
 
 from ..circuit import circuit
 from ..memory.sdram import SdramController
@@ -40,8 +40,8 @@ class LinkedJoin(wiring.Component):
         record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
         packer = ItemPacker(config.item_record, whole_stars=bool(config.folds)) if pack else None
         self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash,
-                                      packer=packer, **({"wide": True, "ring": FIFO_RING, "slots": FIFO_SLOTS}
-                                                        if baud is None else {}))
+                                      packer=packer, wide=baud is None, ring=FIFO_RING if baud is None else RING,
+                                      slots=FIFO_SLOTS if baud is None else SLOTS)
         super().__init__({**({"rx": In(1, init=1), "tx": Out(1, init=1)} if baud is not None else
                              {"ft232h": Out(Ft232hSignature())}),
                           **({} if sdram is None else {"sdram": Out(sdram.pins.signature)})})
