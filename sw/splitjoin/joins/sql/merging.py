@@ -18,19 +18,19 @@ def with_subqueries(tree: Any) -> Any:
     named = tree.args.get("with_")
     if named is None:
         return tree
-    tables = {table.alias.lower() for table in named.expressions}
     for table in list(named.expressions):
-        own = {id(of) for of in table.this.find_all(exp.Table)}
+        own = {id(of) for of in table.this.find_all(exp.Table, exp.CTE)}
         said = [of for of in tree.find_all(exp.Table) if of.name.lower() == table.alias.lower() and id(of) not in own]
-        inside = {of.name.lower() for of in table.this.find_all(exp.Table)} & tables
-        hidden = any(of.alias.lower() == table.alias.lower() for of in tree.find_all(exp.CTE) if of is not table)
+        others = [of.alias.lower() for of in tree.find_all(exp.CTE) if of is not table and id(of) not in own]
+        # A name of another WITH could be one of other rows where this SELECT is to stand.
+        inside = {of.name.lower() for of in table.this.find_all(exp.Table)} & {*others}
+        hidden = table.alias.lower() in others
         if len(said) != 1 or inside or hidden or table.args.get("materialized") or table.args["alias"].args.get(
                 "columns") or said[0].args.get("db") or not isinstance(said[0].parent, (exp.From, exp.Join)):
             continue
         node = said[0]
         alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
-        others = any(value for name, value in node.args.items() if name not in ("this", "alias"))
-        if others or alias.args.get("columns"):
+        if alias.args.get("columns") or {name for name, value in node.args.items() if value} - {"this", "alias"}:
             continue
         node.replace(exp.Subquery(this=table.this.copy(), alias=alias))
         table.pop()

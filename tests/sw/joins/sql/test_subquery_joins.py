@@ -131,6 +131,8 @@ STATEMENTS = [
     "WITH q AS (SELECT r.id AS i, s.a FROM r JOIN s ON x < a) SELECT i AS a, a AS i FROM q ORDER BY a, i",
     "WITH q AS (SELECT id, x FROM r WHERE x > 1), p AS (FROM s) SELECT q.id, p.a FROM q JOIN p ON q.x <= p.a",
     "SELECT r.id, s.id AS o FROM (SELECT id, x AS y FROM r WHERE k IN ('b', 'c')) r LEFT JOIN s ON y = a WHERE y < 6",
+    "WITH q AS (SELECT w FROM one) SELECT * FROM (WITH one AS (SELECT r.id, s.a FROM r JOIN s ON x < a) "
+    "SELECT one.id, q.w FROM q, one WHERE q.w < one.a)",
 ]
 
 
