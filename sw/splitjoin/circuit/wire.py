@@ -402,11 +402,13 @@ class Configuration(BuildParameters):
             for part in configuration["folds"]:  # the ABI of circuits that exist has other fields of pipelines
                 lift = part["lift"]
                 lift["loop"] = (False,) * len(lift["cycles"])
-                del lift["interval"], lift["units"], lift["writes"]
+                del lift["interval"], lift["units"], lift["carried"]
                 in_order = [part["add"]["graph"]] if part["add"] else []
                 for graph in (lift["graph"], part["merge"], *in_order):
                     del graph["places"]  # lines of source
-                if not in_order:
+                if in_order:
+                    part["add"]["writes"] = [(of["read"], of["write"]) for of in part["add"].pop("carried")]
+                else:
                     del part["add"]
         for name, plain in (("whole_states", False), ("queue", 0), ("fault_timeout", 0), ("root_width", 1)):
             if configuration[name] == plain:  # it says nothing of other circuits
