@@ -118,10 +118,13 @@ def needing(what: str, extra: str) -> Iterator[None]:
                         f"'splitjoin[{extra}]'") from error
 
 
-def first_line(error: Exception) -> str:
-    """The first line of another library's ``error`` as messages show it, or the name of its class if it has no text."""
-    several = len(error.args) > 1 and all(isinstance(part, str) for part in error.args)  # as pandas adds the column
-    return safe((("; ".join(error.args) if several else str(error)).splitlines() or [type(error).__name__])[0])
+def first_line(error: Exception | str) -> str:
+    """The first line of another library's ``error``, or of its text, as messages show it; the name of its class if it
+    has no text.
+    """
+    parts = (error,) if isinstance(error, str) else error.args
+    several = len(parts) > 1 and all(isinstance(part, str) for part in parts)  # as pandas adds the column
+    return safe((("; ".join(parts) if several else str(error)).splitlines() or [type(error).__name__])[0])
 
 
 def plural(count: int, noun: str) -> str:
