@@ -175,7 +175,9 @@ def test_an_emulated_board_with_the_chip():
 @pytest.mark.long
 @pytest.mark.parametrize("spoil", [False, True])
 def test_a_design_for_the_chip_is_emulated(spoil, tmp_path, monkeypatch):
-    """By the driver of boards, at the pins and the clock of the design; a rule that is broken is told."""
+    """The driver of boards joins through the emulated chip, at the pins and the clock of the design. A circuit that
+    breaks a rule of the chip's bus ends in an error.
+    """
     if spoil:
         monkeypatch.setattr(Ft232hFifo, "elaborate", faulty(Ft232hFifo, "elaborate", "pins.d_oe.eq(stays)",
                                                             "pins.d_oe.eq(0)"))

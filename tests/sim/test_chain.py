@@ -70,7 +70,9 @@ def test_a_chain_has_the_latency_that_is_predicted(cores: int) -> None:
 
 
 def test_fixed_order_is_not_the_order_of_stored_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the oldest tuple is not in core 0, the printed merger gives younger ones first; others compare."""
+    """The merger as printed gives younger tuples first where the oldest one is not in core 0; that with a comparison
+    gives the oldest first.
+    """
     scenario = NAMED["all-match"]
     scenario = Scenario("three", scenario.r.slice(0, 12), scenario.s.slice(0, 12), "TRUE", "ROWS 3", 0)
     query = scenario.query("total")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from enum import IntEnum
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pytest
 
 
 class Behind(Protocol):
-    """What is at the chip's pins."""
+    """A circuit at the chip's pins: it takes bytes, and gives those that it has ready."""
 
     def feed(self, received: bytes) -> None: ...
 
@@ -19,7 +19,7 @@ class Behind(Protocol):
 
 
 class UsbToolsError(Exception):
-    """As pyftdi's, no `OSError`."""
+    """The error of pyftdi for a URL that names no chip, which is no `OSError`."""
 
 
 class UsbDevice:
@@ -55,10 +55,10 @@ class UsbDevice:
 
 
 class Ftdi:
-    """``calls``: what the chip was told, by all of the class."""
+    """The driver of one chip. ``calls``: the settings of all objects of the class, in their order."""
 
-    calls: list[tuple[Any, ...]] = []  # noqa: RUF012
-    device: UsbDevice
+    calls: ClassVar[list[tuple[Any, ...]]] = []
+    device: ClassVar[UsbDevice]
     ic_name = "ft232h"
 
     class BitMode(IntEnum):
@@ -95,8 +95,8 @@ def plug(monkeypatch: pytest.MonkeyPatch, behind: Behind) -> UsbDevice:
     """Give pyftdi its stand-in, with a chip before ``behind``."""
     modules = {name: ModuleType(name) for name in ("pyftdi", "pyftdi.ftdi", "pyftdi.usbtools")}
     device = UsbDevice(behind)
-    modules["pyftdi.ftdi"].Ftdi = type("Ftdi", (Ftdi,), {"calls": [], "device": device})  # type: ignore[attr-defined]
-    modules["pyftdi.usbtools"].UsbToolsError = UsbToolsError  # type: ignore[attr-defined]
+    vars(modules["pyftdi.ftdi"])["Ftdi"] = type("Ftdi", (Ftdi,), {"calls": [], "device": device})
+    vars(modules["pyftdi.usbtools"])["UsbToolsError"] = UsbToolsError
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     return device

@@ -63,7 +63,7 @@ class Builder(ABC):
         return a if (low, high) == (node.low, node.high) else self._add("fit", (a,), low, high)
 
     def read(self, memory: TupleMemory, address: int, low: int, high: int) -> int:
-        """What ``memory`` has at ``address``, from ``low`` to ``high``."""
+        """The number at ``address`` of ``memory``, which lies within ``low`` and ``high``."""
         return self._node(memory.read(address, low, high))
 
     def number(self, e: Expr) -> tuple[int, int]:

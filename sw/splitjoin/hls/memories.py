@@ -100,7 +100,7 @@ class MemoryTuple:
         return replace(memory, init=init) if write is None else memory
 
     def outputs(self, raw: Callable[[Expr, Width], Expr]) -> tuple[Expr, ...]:
-        """What a step writes, if it does: the number, whether it is written, and the address."""
+        """The operands of a step's write: the number, whether it is written, and the address; empty without a write."""
         write = self._write
         if write is None:
             return ()

@@ -42,7 +42,7 @@ def session_zone(zone: str | None) -> Iterator[None]:
 
 
 def current_zone() -> object:
-    """What `session_zone` has set, of which the meaning of a condition may depend."""
+    """The time zone that `session_zone` has set. The meaning of a condition may depend on it."""
     return _ZONE.get()
 
 
