@@ -102,7 +102,7 @@ def tree(name: str) -> ast.Module:
 
 def importlibs(name: str) -> Iterator[str | None]:
     """The modules that module ``name`` imports by importlib; None where the name is no constant."""
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called.lstrip("_") in ("import_module", "import__"):
@@ -110,12 +110,24 @@ def importlibs(name: str) -> Iterator[str | None]:
                 yield str(given.value) if isinstance(given, ast.Constant) else None
 
 
-def imported(name: str) -> Iterator[str]:
+@cache
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    """The imports, calls, classes and functions of module ``name``, of one walk, as that is what takes long."""
+    return tuple(node for node in ast.walk(tree(name)) if isinstance(
+        node, ast.Import | ast.ImportFrom | ast.Call | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@cache
+def imported(name: str) -> tuple[str, ...]:
     """The modules of the project that module ``name`` imports, anywhere in it, but for those of `BY_NAME`."""
+    return tuple(_imported(name))
+
+
+def _imported(name: str) -> Iterator[str]:
     path = modules()[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     yield from (other for other in importlibs(name) if other in modules())
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom):
@@ -207,10 +219,9 @@ def test_nobody_names_the_cpu_engine() -> None:
 def test_host_software_imports_no_hdl() -> None:
     for name, path in modules().items():
         if path.is_relative_to(ROOT / "sw"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            found = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import)
+            found = {alias.name.split(".")[0] for node in nodes(name) if isinstance(node, ast.Import)
                      for alias in node.names}
-            found |= {str(node.module).split(".")[0] for node in ast.walk(tree)
+            found |= {str(node.module).split(".")[0] for node in nodes(name)
                       if isinstance(node, ast.ImportFrom) and not node.level}
             assert not found & {"amaranth", "amaranth_boards", "cocotb"}, name
 
@@ -219,7 +230,7 @@ def test_other_packages_are_imported_by_name_only() -> None:
     """Host software runs without `hw/`, `sim/` and `boards/`: it imports them inside functions, or for types alone."""
     for name, path in modules().items():
         if path.is_relative_to(ROOT / "sw"):
-            top = ast.parse(path.read_text(encoding="utf-8")).body
+            top = tree(name).body
             roots = {alias.name.split(".")[0] for node in top if isinstance(node, ast.Import) for alias in node.names}
             roots |= {str(node.module).split(".")[0] for node in top if isinstance(node, ast.ImportFrom)}
             assert not roots & {"splitjoin_hw", "splitjoin_sim", "splitjoin_boards"}, name
@@ -234,12 +245,11 @@ def test_the_language_is_a_fifth_of_the_host_software() -> None:
 def test_a_class_has_its_name_alone() -> None:
     """Within its room always. Across rooms, twelve names stand for one concept in two layers, as ScaleGate does."""
     rooms: dict[str, list[str]] = {}
-    for folder in FOLDERS:
-        for path in (ROOT / folder).rglob("*.py"):
-            room = "/".join(path.relative_to(ROOT).parts[:3])
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    rooms.setdefault(node.name, []).append(room)
+    for name, path in modules().items():
+        room = "/".join(path.relative_to(ROOT).parts[:3])
+        for node in nodes(name):
+            if isinstance(node, ast.ClassDef):
+                rooms.setdefault(node.name, []).append(room)
     assert {name: found for name, found in rooms.items() if len(found) > len(set(found))} == {}
     assert len([name for name, found in rooms.items() if len(found) > 1]) <= 12
 
@@ -248,7 +258,7 @@ def test_few_functions_have_many_parameters() -> None:
     """Those that stay are what users call, each parameter by its name, and what has the same ones as these."""
     found = []
     for name in modules():
-        for node in ast.walk(tree(name)):
+        for node in nodes(name):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 given = node.args
                 parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -175,22 +176,29 @@ def test_queries_keep_their_windows_in_a_join_whose_windows_become_longer() -> N
         assert query.poll()["name"].to_pylist() == ["r4.0"]
 
 
-def test_a_window_changes_while_nobody_else_reads_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else another query's poll could take the scan on between the place of the change and the change."""
+@pytest.mark.parametrize(("part", "function", "call"), [
+    ("scan", "work", lambda query: query.window("RANGE 2")), ("pipeline", "place", lambda query: query.flush())],
+    ids=["window", "flush"])
+def test_a_query_changes_and_ends_while_nobody_else_reads_the_scan(
+        monkeypatch: pytest.MonkeyPatch, part: str, function: str, call: Callable[[SharedQuery], object]) -> None:
+    """Else another query's poll could take the scan on between the place of the change or the end and what is done
+    there.
+    """
     with splitjoin.share(R, S, time="t") as hub:
         join = hub.common_join(on="r.x = s.y", window="RANGE 3", device="golden")
         query = join.query(on="r.x = s.y")
         scan, held = join._scan, list[bool]()
         assert scan is not None
-        work = scan.work
+        watched = scan if part == "scan" else scan.pipeline
+        original = getattr(watched, function)
 
-        def watched(**options: bool) -> None:
+        def watch(**options: bool) -> object:
             held.append(scan.lock._is_owned())  # type: ignore[attr-defined]
-            work(**options)
+            return original(**options)
 
-        monkeypatch.setattr(scan, "work", watched)
-        query.window("RANGE 2")
-        assert held == [True]
+        monkeypatch.setattr(watched, function, watch)
+        call(query)
+        assert held and all(held)
 
 
 def test_sql_and_chosen_columns() -> None:
