@@ -51,7 +51,7 @@ from .join_order import JoinOrder, multiway_rows
 from .multiway import MultiwaySelect
 from .outputs import NotDuckDBs
 from .projection import sorted_rows
-from .query import Surroundings
+from .query import answer
 from .select import Select, by_stream
 from .statement import Statement, all_tables, check_steps, read_statement, table_names
 from .terms import make_select
@@ -419,7 +419,7 @@ class _SqlCall:
         self.stated.check()
         only_one = self.sort or self.how["window"] is not None or self.how["time"] is not None
         try:
-            answer = Surroundings(rows, run_join, run_several, only_one, source).answer(tree)
+            found = answer(tree, source, rows, run_join, run_several, only_one=only_one)
         except ToolError as error:
             raise with_tool(refused, error) from None
         except (PredicateError, SchemaError) as error:
@@ -427,11 +427,11 @@ class _SqlCall:
             if isinstance(refused, SchemaError) or isinstance(error, NotDuckDBs) or not here:
                 raise refused from None  # it has the place in the text
             raise
-        self.answer = answer
+        self.answer = found
         told: dict[str, Any] = {"counters": joined[-1].counters, "plan": joined[-1].plan + "; the rest by DuckDB" * (
-            answer.asked)} if joined else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
-                "POSITIONAL JOIN" in line for line in answer.lines) else "DuckDB, without a join of splitjoin"}
-        return _stored(answer.rows, path, **told)
+            found.asked)} if joined else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
+                "POSITIONAL JOIN" in line for line in found.lines) else "DuckDB, without a join of splitjoin"}
+        return _stored(found.rows, path, **told)
 
 
 def _read(data: pa.Table | TableFiles, tree: Any, time: TimeSpec | None) -> pa.Table:

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, product
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from splitjoin.base.errors import InputError
-from splitjoin.lang.layouts import take
-
-from .database import ask
-from .table_join import JoinedTables, RunJoin, TableJoin
-from .trees import conjunction, conjuncts, named_column, quoted, sql_text
+from .trees import conjunction, conjuncts, named_column
 
 #: Tables of rows by the label that their columns are written with.
 Parts = Mapping[str, pa.Table]
@@ -41,7 +36,6 @@ _COUNTS: dict[tuple[type[exp.Expr], str], bool] = {
 _UNREAD = (exp.Query, exp.Window, exp.Star, exp.Tuple, exp.Explode, exp.Unnest, exp.UDTF)
 #: The most joins that NOT IN with NULL in several columns is made of.
 _MOST_STEPS = 16
-_ROW = "splitjoin row"
 
 
 @dataclass(frozen=True)
@@ -59,17 +53,33 @@ class Database:
 
 
 @dataclass(frozen=True)
-class SubqueryJoin:
-    """A semi or anti join (``how``) of the rows so far with ``table``, under a ``label`` that none of them has.
+class InnerRows:
+    """The rows of a SELECT, which those around it are joined with: ``conditions`` on both, and ``listed``, its list,
+    over columns of ``label``, which none of those around it is. ``made``: makes the table.
+    """
 
-    All of ``conditions`` decide of a pair, and one of each of the ``alternatives``: a comparison, and behind it, as NOT
+    label: str
+    conditions: tuple[exp.Expr, ...]
+    listed: Sequence[exp.Expr]
+    made: Callable[[], pa.Table]
+    is_distinct: bool = False
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows themselves, which are computed when they are asked for first."""
+        return self.made()
+
+
+@dataclass(frozen=True)
+class SubqueryJoin:
+    """A semi or anti join (``how``) with the ``inner`` rows.
+
+    All of its conditions decide of a pair, and one of each of the ``alternatives``: a comparison, and behind it, as NOT
     IN has them, conditions on NULL.
     """
 
+    inner: InnerRows
     how: Literal["semi", "anti"]
-    table: pa.Table
-    label: str
-    conditions: tuple[exp.Expr, ...]
     alternatives: tuple[tuple[exp.Expr, ...], ...] = ()
 
     def steps(self, *, one: bool) -> list[tuple[exp.Expr, ...]]:
@@ -79,34 +89,28 @@ class SubqueryJoin:
         chosen = list(product(*self.alternatives))
         if one or len(chosen) > _MOST_STEPS:
             chosen = [tuple(exp.or_(*of) for of in self.alternatives)]
-        return [(*self.conditions, *of) or (exp.true(),) for of in chosen]
+        return [(*self.inner.conditions, *of) or (exp.true(),) for of in chosen]
 
 
 @dataclass(frozen=True)
 class SubqueryValue:
-    """The ``value`` of those rows of ``table``, called ``label``, that meet all ``conditions`` with a row around the
-    SELECT.
-
-    ``folds``: True if it is one of all these rows; else there must be one row at most.
+    """The ``value`` of those ``inner`` rows that meet all conditions with a row around the SELECT. ``folds``: True if
+    it is one of all these rows; else there must be one row at most.
     """
 
-    table: pa.Table
-    label: str
-    conditions: tuple[exp.Expr, ...]
+    inner: InnerRows
     value: exp.Expr
     folds: bool
 
 
 @dataclass(frozen=True)
 class SubqueryNearest:
-    """The row of ``table``, called ``label``, with the greatest or the least value of a column that meets all
-    ``conditions`` with a row around the SELECT, one of which bounds this column: an as-of join. ``names``: the columns
-    of its list in the table; ``called``: the names that these have.
+    """The one of the ``inner`` rows with the greatest or the least value of a column that meets all conditions with a
+    row around the SELECT, one of which bounds this column: an as-of join. ``names``: the columns of its list in the
+    table; ``called``: the names that these have.
     """
 
-    table: pa.Table
-    label: str
-    conditions: tuple[exp.Expr, ...]
+    inner: InnerRows
     names: tuple[str, ...]
     called: tuple[str, ...]
 
@@ -129,19 +133,6 @@ class _Quantified:
     compared: type[exp.Expr] = exp.EQ
     negated: bool = False
     nulls: bool = False
-
-
-@dataclass(frozen=True)
-class _Inner:
-    """The rows of a SELECT, which the ``rows`` around it are joined with: ``conditions`` on both, and ``listed``, its
-    list, over columns of ``label``.
-    """
-
-    label: str
-    conditions: Sequence[exp.Expr]
-    listed: Sequence[exp.Expr]
-    rows: Callable[[], pa.Table]
-    is_distinct: bool = False
 
 
 def has_query(tree: exp.Expr | None) -> bool:
@@ -206,8 +197,8 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
     if len(values) != len(found.values) or any(value.find(*_UNREAD) for value in (*found.values, *values)) or (
             is_aggregated([*conditions, *found.values, *values], db.aggregates)):
         return None
-    table, alternatives = made.rows(), []
-    parts = {**{label.lower(): part for label, part in outer.items()}, made.label.lower(): table}
+    parts = {**{label.lower(): part for label, part in outer.items()}, made.label.lower(): made.table}
+    alternatives = []
     if any(c.table and c.name.lower() not in map(str.lower, parts[c.table.lower()].column_names) for c in said):
         return None  # whose error is DuckDB's
     for pair in zip(found.values, values, strict=True):
@@ -216,7 +207,7 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
         of += [exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null()) for side in pair
                if found.nulls and not _has_no_null(side, parts)]
         alternatives.append(tuple(of))
-    return SubqueryJoin(found.how, table, made.label, tuple(conditions), tuple(alternatives))
+    return SubqueryJoin(made, found.how, tuple(alternatives))
 
 
 def subquery_value(query: exp.Expr, outer: Parts, db: Database) -> SubqueryValue | None:
@@ -237,7 +228,7 @@ def subquery_value(query: exp.Expr, outer: Parts, db: Database) -> SubqueryValue
     folds = is_aggregated([value], db.aggregates)
     if found.is_distinct and not folds:
         return None
-    return SubqueryValue(found.rows(), found.label, tuple(found.conditions), value, folds)
+    return SubqueryValue(found, value, folds)
 
 
 def subquery_nearest(query: exp.Expr, outer: Parts, db: Database) -> SubqueryNearest | None:
@@ -279,34 +270,7 @@ def subquery_nearest(query: exp.Expr, outer: Parts, db: Database) -> SubqueryNea
     said = {of.table for side in sides if side != bound for of in side.find_all(exp.Column)}
     if bound not in sides or kind not in kinds or not said or found.label in said:
         return None
-    return SubqueryNearest(found.rows(), found.label, tuple(found.conditions), names, names)
-
-
-def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object, rows: int) -> pa.Table:
-    """The values of ``rows`` rows, as a column; ``join`` is the inner one with the table of ``value`` by its
-    conditions.
-
-    Raises `InputError` where a value would be of several rows.
-    """
-    source, met, said = f"splitjoin_met AS {quoted(value.label)}", value.table, sql_text(value.value)
-    listed = said if value.folds else f"first({said})"
-    found = join.folded(run, value.value) if value.folds else None
-    if found is None:
-        r, s = join.numbers(run)
-        met = JoinedTables({value.label: value.table}).taken(s)[value.label].append_column(_ROW, r)
-        found = ask(db, f"SELECT {quoted(_ROW)} AS n, {listed} AS v, count(*) AS c FROM {source} GROUP BY 1",
-                    {"splitjoin_met": met}, said)
-        if not value.folds and len(found) and max(found.column("c").to_pylist()) > 1:
-            raise InputError(f"a SELECT that is a value must have one row at most, but {said} has several for one row "
-                             f"around it; write for example max(…), or LIMIT 1")
-        none = ask(db, f"SELECT {listed} AS v FROM {source} WHERE false", {"splitjoin_met": met}, said).column(0)
-    else:  # an aggregate that is folded here
-        of_none = [0 if isinstance(value.value, exp.Count) else None]
-        none = pa.chunked_array([pa.array(of_none, found.column("v").type)])
-    at = np.zeros(rows, np.int64)
-    at[found.column("n").to_numpy()] = 1 + np.arange(len(found))
-    both = pa.chunked_array([*none.chunks, *found.column("v").chunks], found.column("v").type)
-    return pa.table([take(both, pa.array(at))], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
+    return SubqueryNearest(found, names, names)
 
 
 def is_aggregated(trees: Sequence[exp.Expr], aggregates: Callable[[], frozenset[str]]) -> bool:
@@ -375,7 +339,7 @@ def _query(tree: Any) -> exp.Query | exp.Values | None:
     return tree if isinstance(tree, exp.Query) else None
 
 
-def _inner(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
+def _inner(query: exp.Expr, outer: Parts, db: Database) -> InnerRows | None:
     """The rows of ``query`` within one over the rows ``outer``; None for one that names their columns elsewhere than in
     its list and WHERE, and where it is not known whose column one is.
     """
@@ -388,10 +352,11 @@ def _inner(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
         return found
     rows = db.rows(query)  # which says nothing of those around it
     numbered, label = [f"c{n}" for n in range(rows.num_columns)], _free("q", outer)
-    return _Inner(label, [], [named_column(label, name) for name in numbered], lambda: rows.rename_columns(numbered))
+    return InnerRows(label, (), [named_column(label, name) for name in numbered],
+                     lambda: rows.rename_columns(numbered))
 
 
-def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
+def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> InnerRows | None:
     """``query`` as a table in FROM, or several, with a list and conditions, which alone may be of ``outer`` as well."""
     distinct = query.args.get("distinct")
     if not isinstance(query, exp.Select) or any(value for name, value in query.args.items() if name not in _READ) or (
@@ -429,7 +394,7 @@ def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
         name = exact.get(node.name, node.name) if one is not None else names.setdefault(of, f"c{len(names)}")
         return named_column(label, name)
 
-    conditions = [term.copy().transform(own) for term in terms]
+    conditions = tuple(term.copy().transform(own) for term in terms)
     listed = [value.copy().transform(own) for value in query.expressions]
 
     def rows() -> pa.Table:
@@ -441,7 +406,7 @@ def _of_rows(query: exp.Expr, outer: Parts, db: Database) -> _Inner | None:
         return db.rows(exp.Select(expressions=items, from_=source.copy(), joins=[join.copy() for join in joins],
                                   where=None if where is None else exp.Where(this=where)))
 
-    return _Inner(label, conditions, listed, rows, distinct is not None)
+    return InnerRows(label, conditions, listed, rows, distinct is not None)
 
 
 def is_outer(column: exp.Column, outer: Parts) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -23,13 +23,16 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import time_columns
 
 from .database import as_hugeint, ask, asked_term, check_constant, row_of_nulls
+from .join_order import JoinOrder
 from .reader import TreeReader
 from .statement import SelectItem, Statement, TableName
 from .terms import OneTableTerms
-from .trees import FromItem, FromJoin, StatementText, conjunction, quoted, sql_text
+from .trees import FromItem, FromJoin, StatementText, conjunction, names_in, one_line, quoted, sql_text
 
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
+#: Runs a statement that is a join alone, over three tables and more.
+RunSeveral = Callable[[Statement, Sequence[pa.Table], JoinOrder], pa.Table]
 #: The column that numbers the rows of a side.
 _ROW = "splitjoin row"
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -89,6 +92,47 @@ class JoinedTables:
         source = " POSITIONAL JOIN ".join(f"{prefix}{n} AS {quoted(label)}" for n, (label, table) in enumerate(
             self.parts.items()) if table.num_columns)
         return source, views
+
+
+@dataclass
+class StatementRun:
+    """The run of a statement: what runs its joins of ``two`` tables, and of ``several`` within windows, the database
+    that runs the rest, and what ran so far.
+
+    ``only_one``: True if what the user gave, such as a window, is meant for one join. ``source``: the text, for errors.
+    ``told``: texts that say what ran where, which take longer to write than many a join.
+    """
+
+    db: Any
+    two: RunJoin
+    several: RunSeveral
+    only_one: bool
+    source: StatementText
+    told: list[Callable[[], str]] = field(default_factory=list)
+    joins: int = 0
+
+    def say(self, tree: exp.Expr | str, part: str = "the rest") -> None:
+        """Say that DuckDB computes ``tree``, a ``part`` of the statement."""
+        self.told.append(lambda: f"DuckDB           {part}: {one_line(tree)}")
+
+    def say_join(self, work: TableJoin) -> None:
+        """Say that ``work`` ran."""
+        self.told.append(lambda: "\n".join([*work.lines, f"join             {one_line(work.said)}"]))
+
+    def count(self, work: TableJoin) -> None:
+        """Note that ``work`` is one more join."""
+        self.joins += 1
+        self.say_join(work)
+
+    def ask(self, text: str, scope: Mapping[str, pa.Table], tree: exp.Expr) -> pa.Table:
+        """The rows of ``text`` by DuckDB, over those tables of ``scope`` that ``tree`` names."""
+        return ask(self.db, text, named_tables(scope, tree))
+
+
+def named_tables(scope: Mapping[str, pa.Table], tree: exp.Expr) -> dict[str, pa.Table]:
+    """The tables of ``scope`` that ``tree`` may name."""
+    said = names_in(tree)
+    return {name: table for name, table in scope.items() if name in said}
 
 
 class TableJoin(OneTableTerms):

@@ -183,7 +183,7 @@ def test_random_conditions(r: list[Any], s: list[Any], terms: list[str], listed:
 
 def test_a_null_that_is_not_looked_for_is_found() -> None:
     with mock.patch.object(subqueries.SubqueryJoin, "steps", lambda self, one: [
-            (*self.conditions, *(of[0] for of in self.alternatives))]), pytest.raises(
+            (*self.inner.conditions, *(of[0] for of in self.alternatives))]), pytest.raises(
             AssertionError):
         check("SELECT id FROM r WHERE x NOT IN (SELECT a FROM s)", TABLES)
 
