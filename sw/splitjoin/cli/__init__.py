@@ -125,9 +125,10 @@ def command_parser() -> argparse.ArgumentParser:
     select = command("sql", "run a SELECT over two tables as streams", run_sql)
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
                                                      "table is R, the second S")
-    select.add_argument("named", metavar="NAME=FILE", nargs="+",
+    select.add_argument("named", metavar="NAME=FILE", nargs="*",
                         help="the tables by name: .parquet, .csv or .arrow files, quoted patterns, or - for standard "
-                             "input; with --explain also 'ts:int64, x:int32, …'")
+                             "input; with --explain also 'ts:int64, x:int32, …'; files that the statement names "
+                             "itself, as in FROM 'trades.csv' AS t, need none")
     query_options(select, window_required=False, on=False, window_default="every earlier row")
     sort_option(select)
     input_options(select)

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from splitjoin.base.errors import DeviceError, OptionError, SchemaError
+from splitjoin.base.errors import DeviceError, OptionError
 from splitjoin.base.explanation import Explanation
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.engines.device import Device
@@ -17,7 +17,7 @@ from splitjoin.engines.effectiveness import effectiveness_text
 from splitjoin.engines.registry import device
 from splitjoin.joins.explained import explain
 from splitjoin.joins.join import join
-from splitjoin.joins.sql import explain_sql, sql
+from splitjoin.joins.sql import explain_sql, sql, statement_files
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import parse_order
 from splitjoin.lang.schema import SIDES
@@ -41,13 +41,15 @@ from .pipes import FORMATS, STANDARD, check_schema, check_target, once, read_sou
 
 #: Devices that are no circuit.
 _HOST = ("cpu", "golden", "gpu")
+#: Rows that are printed of a result that goes nowhere else.
+_ROWS = 20
 #: A table of a statement, and how it is given.
 _TABLE = "a table", "NAME=FILE, such as trades=trades.parquet"
 
 
 def run_join(args: argparse.Namespace) -> None:
-    """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run. With
-    ``--explain`` or ``--analyze``, only print how the tables are joined.
+    """Write the result of a join, or of ``sql``'s statement, over tables, or print its first rows, and print the
+    counters of the run. With ``--explain`` or ``--analyze``, only print how the tables are joined.
     """
     if args.run is run_join and (args.explain or args.analyze):
         if args.output is not None or args.format in FORMATS:
@@ -60,19 +62,21 @@ def run_join(args: argparse.Namespace) -> None:
     if args.format in EXPLANATION_FORMATS:
         raise OptionError(f"--format {args.format} is for --explain and --analyze; a result has the formats "
                           f"{' and '.join(FORMATS)}")
-    if args.output is None:
-        raise SchemaError("the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - for standard output; or "
-                          "write --explain to see what would be done")
+    if args.output is None and args.format is not None:
+        args.output = STANDARD
     with reporting(args.output) as out:
         _run(args, out)
 
 
 def _run(args: argparse.Namespace, out: IO[str]) -> None:
     """`run_join` with the result, if it is for standard output, to ``out``."""
-    check_target(args.output, args.format, out)
+    if args.output is not None:
+        check_target(args.output, args.format, out)
     result = _result(args, window_argument(args), pair(args, "time"), _device(args))
     if args.output == STANDARD:
         write_target(result.table, args.format, out)
+    elif args.output is None:
+        print(f"{result.text(_ROWS)}\n")
     name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
     print(f"{name:22} {result.num_rows:,}")
     for label, value in _counted(result):
@@ -157,7 +161,7 @@ def run_sql(args: argparse.Namespace) -> None:
         raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
     options = circuit_arguments(args)
     window = window_or_default(args, options)
-    names = by_name(args.named, *_TABLE)
+    names = _named(args)
     stated = stated_columns(args, list(names))
     tables = dict[str, pa.Schema]()
     for name, text in names.items():
@@ -170,11 +174,16 @@ def run_sql(args: argparse.Namespace) -> None:
                       windowed=window_argument(args) is not None, **options))
 
 
+def _named(args: argparse.Namespace) -> dict[str, str]:
+    """The tables of a statement by name: the files that it names itself, and those given."""
+    return statement_files(args.text) | by_name(args.named, *_TABLE)
+
+
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
-    """The result of ``join`` or ``sql``; its rows are in the output, unless that is standard output."""
+    """The result of ``join`` or ``sql``; its rows are in the output, if that is a file."""
     to = None if args.output == STANDARD else args.output
     if args.run is run_sql:
-        names = by_name(args.named, *_TABLE)
+        names = _named(args)
         once(list(names.values()))
         stated = stated_columns(args, list(names))
         tables = {name: read_source(path, stated.of(name)) if path == STANDARD or stated else path
@@ -188,7 +197,8 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
     aggregates = aggregate_argument(args)
     chosen_s = pa.schema([]) if aggregates else s.schema
     columns = output_columns(r.schema, chosen_s, ResultNames.of(**naming), kind)
-    check_schema(output_schema(columns), args.output, args.format)
+    if args.output is not None:
+        check_schema(output_schema(columns), args.output, args.format)
     return join(r, s, window=window, time=time, **naming, device=chosen, to=to, aggregate=aggregates,
                 **_arguments(args))
 

@@ -146,6 +146,14 @@ class JoinResult:
         first = next(self.batches(rows), None)
         return empty_table(self.schema) if first is None else pa.Table.from_batches([first])
 
+    def text(self, rows: int = _SHOWN_ROWS) -> str:
+        """The first ``rows`` and columns as a text of aligned columns, and how many more there are."""
+        names, values, more = self._shown(rows)
+        widths = [max(map(len, column)) for column in zip(names, *values, strict=True)]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+                 for row in (names, *values)]
+        return printable("\n".join([*lines, *([more] if more else [])]))
+
     def column(self, name: str | int) -> pa.ChunkedArray:
         """The column ``name``, or the one at this place.
 
@@ -192,11 +200,7 @@ class JoinResult:
                         "for the values of a column")
 
     def __repr__(self) -> str:
-        names, rows, more = self._shown()
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-                 for row in (names, *rows)]
-        return printable("\n".join(["JoinResult: " + "; ".join(self._facts()), *lines, *([more] if more else [])]))
+        return printable("JoinResult: " + "; ".join(self._facts())) + f"\n{self.text()}"
 
     def _repr_html_(self) -> str:
         names, rows, more = self._shown()
@@ -224,9 +228,9 @@ class JoinResult:
         if self.plan:
             yield self.plan
 
-    def _shown(self) -> tuple[list[str], list[list[str]], str]:
+    def _shown(self, count: int = _SHOWN_ROWS) -> tuple[list[str], list[list[str]], str]:
         """The names and values of the first rows and columns as text, and a remark on what is not among them."""
-        first = next(self.batches(_SHOWN_ROWS), None)
+        first = next(self.batches(count), None)
         names = self.column_names[:_SHOWN_COLUMNS]
         rows = [] if first is None else [[_value(first.column(at)[row]) for at in range(len(names))]
                                          for row in range(len(first))]

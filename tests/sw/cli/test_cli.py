@@ -385,10 +385,21 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
     assert 0 < len(want) < len(splitjoin.join("R.parquet", "S.parquet", window="RANGE 1", time="ts"))
 
 
-def test_join_says_where_its_result_may_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["join", "R.parquet", "S.parquet", "--on", ON]) == USAGE
-    assert capsys.readouterr().err == ("splitjoin: the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - "
-                                       "for standard output; or write --explain to see what would be done\n")
+def test_a_result_that_goes_nowhere_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = splitjoin.join("R.parquet", "S.parquet", on=ON)
+    assert whole.num_rows > 20
+    statement = f"SELECT * FROM R.parquet AS r, 'S.parquet' s WHERE {ON}"
+    shown = list[str]()
+    for command in (["join", "R.parquet", "S.parquet", "--on", ON], ["sql", statement]):
+        assert main(command) == DONE
+        table, counters = capsys.readouterr().out.split("\n\n")
+        head, *rows, more = table.split("\n")
+        assert (head.split(), len(rows), more) == (whole.column_names, 20, f"… {whole.num_rows - 20:,} more rows")
+        assert counters.split("\n")[0] == f"{'pairs':22} {whole.num_rows:,}"
+        shown.append(table)
+    assert shown[0] == shown[1] == whole.text(20)
+    assert main(["join", "R.parquet", "S.parquet", "--on", ON, "--format", "csv"]) == DONE
+    assert len(capsys.readouterr().out.splitlines()) == whole.num_rows + 1
 
 
 def test_what_nobody_counts_is_left_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -416,8 +427,6 @@ def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(("more", "said"), [
-    ((*TABLES, "--window", "ROWS 20"), "the result needs a file, -o OUT (.parquet, .csv or .arrow), or "
-     "-o - for standard output; or write --explain to see what would be done"),
     (("trades", "--window", "ROWS 2", "-o", "Q.csv"),
      "a table must be given as NAME=FILE, such as trades=trades.parquet, not 'trades'"),
     (("t=R.csv", "t=S.csv", "--window", "ROWS 2", "-o", "Q.csv"), "the table 't' is given twice; give it once"),

@@ -4,6 +4,7 @@ before it and after it.
 
 from .api import explain_sql, sql
 from .database import ask, connection, refused_twice, with_tool
+from .files import statement_files
 from .multiway import MultiwaySelect
 from .projection import Projection, refuse_ordering
 from .reader import read_condition
@@ -12,4 +13,5 @@ from .statement import condition_statement
 from .terms import computed_terms, extended
 
 __all__ = ["MultiwaySelect", "Projection", "Select", "ask", "computed_terms", "condition_statement", "connection",
-           "explain_sql", "extended", "read_condition", "refuse_ordering", "refused_twice", "sql", "with_tool"]
+           "explain_sql", "extended", "read_condition", "refuse_ordering", "refused_twice", "sql", "statement_files",
+           "with_tool"]

@@ -47,6 +47,7 @@ from splitjoin.tables.stated import NOTHING, NullValues, Stated, Types
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
 from .database import REFUSED, refused_twice, with_tool
+from .files import named_files
 from .join_order import JoinOrder, multiway_rows
 from .multiway import MultiwaySelect
 from .outputs import NotDuckDBs
@@ -225,13 +226,14 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     sort = sorts(sort)
-    stated = Stated(types, null_values, [*(tables or {}), *streams])
     tree, source = statement_tree(text)
+    tables = {**named_files(tree, text), **(tables or {})}
+    stated = Stated(types, null_values, [*tables, *streams])
     if unnamed:  # names of tables take two walks over the tree, which short statements feel
         check_named(table_names(tree), unnamed)
     if window is None:
         closed_windows(None, closed)  # which needs windows
-    call = _SqlCall(tree, source, dict(tables or {}), streams, device, device_options, sort, to, {
+    call = _SqlCall(tree, source, tables, streams, device, device_options, sort, to, {
         "window": window, "time": time, "order": order, "closed": closed}, stated)
     beyond: StatementError | None = None
     try:

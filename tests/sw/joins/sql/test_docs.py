@@ -59,11 +59,14 @@ def test_statements_are_refused(text: str) -> None:
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     pyarrow.csv.write_csv(pa.table({"ts": [1, 4, 9], "price": [10, 20, 30]}), "trades.csv")
-    pyarrow.parquet.write_table(pa.table({"ts": [2, 5, 9], "ask": [12, 70, 31]}), "quotes.parquet")
+    quotes = pa.table({"ts": [2, 5, 9], "ask": [12, 70, 31], "seller": ["ann", "bo", "cy"]})
+    pyarrow.parquet.write_table(quotes, "quotes.parquet")
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.S)
-    run, explain = (words(command) for command in commands(block))
+    run, show, explain = (words(command) for command in commands(block))
     assert main(run[1:]) == DONE
     assert pyarrow.csv.read_csv("out.csv").to_pylist() == [{"ts": 1, "gap": -2}, {"ts": 9, "gap": -1}]
     capsys.readouterr()
+    assert main(show[1:]) == DONE
+    assert capsys.readouterr().out.startswith("ts  seller\n1   ann\n9   cy\n\npairs                  2\n")
     assert main(explain[1:]) == DONE
     assert "main predicate   (abs((r.price - s.ask)) <= 5) (ON); by range" in capsys.readouterr().out
