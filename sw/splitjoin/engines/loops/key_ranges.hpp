@@ -1,5 +1,5 @@
-// Loops over whole tables by keys: partitions, pairs and groups. `engines/cpu/key_ranges.py` says what fine
-// buckets, partitions and directories are.
+// The partitioned range join of whole tables (`key_ranges.py`, which says what fine buckets, partitions and directories
+// are), the order of its pairs (`pair_order.py`), and the numbers of groups of equal keys (`key_groups.py`).
 //
 // An empty array of group numbers stands for one group of all rows; -1 is a row without a group.
 #pragma once

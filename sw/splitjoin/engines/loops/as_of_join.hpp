@@ -1,4 +1,4 @@
-// Loops over whole tables by time: merges of both, and the nearest partners.
+// The as-of join of whole tables (`as_of_join.py`): merges of both by time, and the nearest partners.
 #pragma once
 
 #include "loop.hpp"

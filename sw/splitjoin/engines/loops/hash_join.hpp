@@ -1,5 +1,5 @@
-// Loops over whole tables that tell which tuples of R have a partner in S, by equal keys, by one inequality, or by both,
-// and which of them have an earlier one; and that give the pairs by equal keys.
+// The hash joins of whole tables (`hash_join.py`): which tuples of R have a partner in S, by equal keys, by one
+// inequality, or by both, and which of them have an earlier one; and the pairs by equal keys.
 //
 // A key less `least` is the number of a group, if it is from 0 to before `count`; empty keys stand for group 0. A value
 // of R has a partner if it is less than one of its group in S, or with `equal` not above it; `flip`, -1 in place of 0,
