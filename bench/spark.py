@@ -295,6 +295,8 @@ def main() -> None:
     global STATE
     parser = options_of(__doc__ or "")
     parser.add_argument("--part", choices=("streams", "batch", "theta", "live"), help="measure this part only")
+    parser.add_argument("--window", type=int, choices=WINDOWS, help="streams and batches within so many seconds only; "
+                        "figures of other windows stay")
     options = parser.parse_args()
     quick = options.quick
     rounds = 1 if quick else 2
@@ -308,12 +310,16 @@ def main() -> None:
             "spark.sql.autoBroadcastJoinThreshold": "-1"})
         for part in [options.part] if options.part else ("streams", "batch", "theta", "live"):
             out = Recorder("spark", quick=quick, part=part)
+            windows = {"streams": WINDOWS[1:2] if quick else WINDOWS, "batch": WINDOWS[:1] if quick else WINDOWS[:2]}
+            if options.window and part in windows:
+                windows[part] = (options.window,)
+                out.keep(lambda row: row["config"].get("window_s", options.window) != options.window)
             match part:
                 case "streams":
-                    for window in WINDOWS[1:2] if quick else WINDOWS:
+                    for window in windows[part]:
                         measure(out, "stream", spark, folder, streams, window, rounds, streamed, _HOW.format(rounds))
                 case "batch":
-                    for window in WINDOWS[:1] if quick else WINDOWS[:2]:
+                    for window in windows[part]:
                         measure(out, "batch", spark, folder, batches, window, rounds, batch,
                                 f"rows of both inputs a second, from Parquet to the count of pairs, median of {rounds} "
                                 f"rounds")

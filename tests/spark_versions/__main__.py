@@ -1,7 +1,8 @@
 """Run `joins` on each version of Spark, with its PySpark in a folder of its own, and `sail` on Sail.
 
-``python -m tests.spark_versions [VERSION …]``; by default all that docs/cluster.md names. A PySpark has some 400 MB and
-is downloaded once, into ``build/spark``; ``sail`` some 150 MB, with the client of Spark Connect alone.
+``python -m tests.spark_versions [VERSION …] [--streams N]``; by default all that docs/cluster.md names, and no random
+streams of `tests.spark_streams`. A PySpark has some 400 MB and is downloaded once, into ``build/spark``; ``sail`` some
+150 MB, with the client of Spark Connect alone.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="*", default=(*VERSIONS, "sail"), metavar="VERSION")
     parser.add_argument("--download", action="store_true", help="run nothing, but have the versions there")
+    parser.add_argument("--streams", type=int, default=0, metavar="N", help="compare so many random streams with "
+                        "Spark's own join, too (default: none)")
     arguments = parser.parse_args()
     failed = list[str]()
     for version in arguments.versions:
@@ -42,9 +45,12 @@ def main() -> int:
             continue
         environment = {**os.environ, "PYTHONPATH": f"{installed(version)}:{_ROOT}"}
         environment.pop("SPARK_HOME", None)
-        program = ["tests.spark_versions.sail"] if version == "sail" else ["tests.spark_versions.joins", version]
-        run = subprocess.run([sys.executable, "-m", *program], env=environment, cwd=_ROOT, check=False)
-        failed += [version] * (run.returncode != 0)
+        programs = [["tests.spark_versions.sail"] if version == "sail" else ["tests.spark_versions.joins", version]]
+        if arguments.streams and version != "sail":
+            programs.append(["tests.spark_streams", "--count", str(arguments.streams)])
+        runs = [subprocess.run([sys.executable, "-m", *program], env=environment, cwd=_ROOT, check=False)
+                for program in programs]
+        failed += [version] * any(run.returncode for run in runs)
     print(f"failed: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0
 

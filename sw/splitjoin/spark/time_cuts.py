@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Union
@@ -22,13 +22,16 @@ from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 
 from .packing import null_time, tables_of
 from .routes import LEAST, TimeRoute, number_of_tasks
-from .views import has_few_rows, numbered
+from .views import estimated_rows, has_few_rows, numbered
 from .workers import cores, shipped
 
 #: Number of time partitions, or the times at which the second, third, … begin.
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 Numbers = npt.NDArray[np.int64]
+#: Of so many rows one is looked at, where there seem to be `_MANY` and only quantiles are wanted: a row takes Python as
+#: long as dozens take the JVM. Unless `_ENOUGH` of them are there, all are looked at.
+_OF, _MANY, _ENOUGH = 64, range(1 << 18, 10**12), 1 << 11
 #: Blocks of a task's event times, in their order; each tells its first and last time.
 _BLOCKS = 1 << 11
 _SKETCH = "stream int, nulls boolean, `rows` bigint, `first` binary, `last` binary"
@@ -70,12 +73,13 @@ def time_route(query: Query, frames: Mapping[Side, DataFrame], given: Sequence[i
     one for few rows.
 
     Unless there is one partition, or starts are given and no window counts rows, runs a small job over the time
-    columns, and raises `InputError` if one holds NULL. There are fewer partitions if few times are distinct.
+    columns, or over a sample of them, and raises `InputError` if it meets NULL. There are fewer partitions if few times
+    are distinct.
     """
     few = given is None and has_few_rows(frames)
     starts = [] if given == 1 or few else given if isinstance(given, Sequence) else None
     by_rows = any(query.window(side).rows is not None for side in SIDES)
-    sketches = _sketches(query, frames) if starts is None or (by_rows and starts) else {}
+    sketches = _sketches(query, frames, whole=by_rows) if starts is None or (by_rows and starts) else {}
     if starts is None:
         number = given if isinstance(given, int) else number_of_tasks(
             sum(int(sketch.rows.sum()) for sketch in sketches.values()), cores(frames["r"].sparkSession))
@@ -102,17 +106,25 @@ def _lead(query: Query, side: Side) -> int:
     return sum(length for one, length in lengths.items() if length is not None and (one == side or not query.is_pairs))
 
 
-def _sketches(query: Query, frames: Mapping[Side, DataFrame]) -> dict[Side, _Sketch]:
-    """A sketch of the event times of each stream. Runs one Spark job. Raises `InputError` for a NULL."""
+def _sketches(query: Query, frames: Mapping[Side, DataFrame], whole: bool) -> dict[Side, _Sketch]:
+    """A sketch of the event times of each stream; unless ``whole``, of a sample where there are many, with as many rows
+    as all have, about. Runs one Spark job, or two. Raises `InputError` for a NULL.
+    """
     assert query.time is not None
     times = {side: numbered(frames[side], [query.time.name(side)]) for side in SIDES}
-    parts = [times[side].mapInArrow(shipped(partial(_sketched, query, side)), _SKETCH) for side in SIDES]
+    of = {side: _OF if not whole and int(estimated_rows(times[side])[0]) in _MANY else 1 for side in SIDES}
+    rows = [times[side] if of[side] == 1 else times[side].sample(fraction=1 / of[side], seed=0) for side in SIDES]
+    parts = [frame.mapInArrow(shipped(partial(_sketched, query, side)), _SKETCH)
+             for side, frame in zip(SIDES, rows, strict=True)]
     found: dict[Side, list[Any]] = {side: [] for side in SIDES}
     for row in parts[0].union(parts[1]).collect():
         if row["nulls"]:
             raise null_time(query, SIDES[row["stream"]])
         found[SIDES[row["stream"]]].append(row)
-    return {side: _Sketch.of(rows) for side, rows in found.items()}
+    sketches = {side: _Sketch.of(found[side]) for side in SIDES}
+    if any(of[side] > 1 and sketches[side].rows.sum() < _ENOUGH for side in SIDES):
+        return _sketches(query, frames, whole=True)  # Spark does not know how many rows a condition leaves
+    return {side: replace(sketches[side], rows=sketches[side].rows * of[side]) for side in SIDES}
 
 
 def _sketched(query: Query, side: Side, batches: Iterator[pa.RecordBatch],

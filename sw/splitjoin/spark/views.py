@@ -66,20 +66,26 @@ def has_few_rows(data: Mapping[Side, DataFrame]) -> bool:
     """
     pairs = 1.0
     for frame in data.values():
-        if is_remote(frame.sparkSession):
-            return False
-        plan = frame._jdf.queryExecution().optimizedPlan()
-        nodes = [plan]
-        for node in nodes:
-            if node.nodeName() not in _ESTIMATED:
-                return False
-            nodes += sequence(node.children())
-        row = 8 + sum(column.dataType().defaultSize() for column in sequence(plan.output()))  # as Spark estimates it
-        rows = plan.stats().sizeInBytes() / row
-        if rows > _FEW_ROWS:
+        rows, is_upper = estimated_rows(frame)
+        if not is_upper or rows > _FEW_ROWS:
             return False
         pairs *= rows
     return pairs <= _FEW_PAIRS
+
+
+def estimated_rows(frame: DataFrame) -> tuple[float, bool]:
+    """About how many rows Spark's statistics say that there are, without a job, and False if there may be far more.
+
+    Zero through Spark Connect, and far more than there can be where Spark knows no size.
+    """
+    if is_remote(frame.sparkSession):
+        return 0.0, False
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    nodes = [plan]
+    for node in nodes:
+        nodes += sequence(node.children())
+    row = 8 + sum(column.dataType().defaultSize() for column in sequence(plan.output()))  # as Spark estimates it
+    return plan.stats().sizeInBytes() / row, all(node.nodeName() in _ESTIMATED for node in nodes)
 
 
 def numbered(data: DataFrame, names: Sequence[str]) -> DataFrame:
