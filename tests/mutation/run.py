@@ -48,6 +48,8 @@ class Copy:
         self._home.mkdir()
         names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                                check=True, capture_output=True, text=True).stdout.split("\0")
+        # And the compiled loops, as long as their sources are these: to build them takes a minute.
+        names += [str(path.relative_to(ROOT)) for path in (ROOT / "sw").rglob("loops-*.so")]
         for name in names:
             if name and (ROOT / name).is_file() and not name.startswith("findings/"):
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)

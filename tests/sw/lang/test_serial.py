@@ -74,7 +74,7 @@ def test_random_conditions_return(data: st.DataObject) -> None:
     lambda r, s: r.name.like("Ü_n%x") & ((r.x - s.a).sqrt() < math.floor(r.f)) | (math.ceil(s.g) == 1),
 ], ids=range(10))
 def test_other_nodes_return(on: Any) -> None:
-    query = Query.make(R, S, on=on, window={"r": "ROWS 5 RANGE 9", "s": "RANGE 7"}, time="ts", order="inner(4)")
+    query = Query.make(R, S, on=on, window={"r": "ROWS 1 RANGE 9", "s": "RANGE 0"}, time="ts", order="inner(4)")
     assert_same(again(query), query)
 
 

@@ -97,6 +97,22 @@ def test_by_hand_and_in_snapshots(device: str) -> None:
         assert [row["ts_r"] for row in two.flush().to_pylist()] == [20]
 
 
+def test_silence_before_a_snapshot_counts_behind_it() -> None:
+    clock = Clock()
+    with opened(clock) as one:
+        one.push_s(s(1))
+        clock.now += 20
+        one.push_r(r(1, 5))
+        saved = one.snapshot()
+    clock.now = 7.0  # of another process
+    with opened(clock) as two:
+        two.restore(saved)
+        clock.now += 9.5
+        assert ids(two) == []
+        clock.now += 0.5  # S has been silent for 20 seconds and 10
+        assert ids(two) == [(1, 1)]
+
+
 def test_a_push_that_waits_goes_on_when_the_other_source_is_idle() -> None:
     with splitjoin.open(query(), "golden", idle="50 MILLISECONDS", limit=Limit(waiting=2),
                         when_full="block") as session:
