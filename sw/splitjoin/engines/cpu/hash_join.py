@@ -58,6 +58,8 @@ _FEW, _FEW_IN_TIME = 2, 8
 _THREADS = 4
 #: Times as many groups as S has rows, up to which a key is the number of its group.
 _SPREAD = 4
+#: Rows of S after which few others exceed what one of them has, in most orders.
+_REACHED = 1024
 #: How values of R compare with the greatest one of S, by ``flip`` and ``equal``.
 _COMPARED = {(0, False): np.less, (0, True): np.less_equal, (-1, False): np.greater, (-1, True): np.greater_equal}
 _BY = {(False, True): "on the first key beyond each bound", (True, False): "on equal keys and time",
@@ -437,11 +439,12 @@ def _by_extreme(query: Query, incoming: Arrivals, values: _Values, work: Work) -
     """By the greatest value of all."""
     flip, rows, valid = values.flip, len(values.r), values.valid[0]
     compare, met = _COMPARED[flip, values.equal], np.zeros(rows, np.uint8)
-    risen = _risen(values, work)
+    semi = query.kind.how == "semi"
+    risen = _risen(values, work) if semi else _extreme(values)  # when a tuple has met one matters to semi joins alone
     if not len(risen):
         return _Found(met, 0, _NONE, _NONE, 0)
     reached, first = values.s[risen], _NONE
-    if query.kind.how == "semi":  # the first tuple of R behind each of them
+    if semi:  # the first tuple of R behind each of them
         first = np.minimum(risen + 1, rows) if not incoming.is_timed else np.searchsorted(
             incoming.times("r"), incoming.times("s")[risen], side="right")
 
@@ -464,10 +467,23 @@ def _by_extreme(query: Query, incoming: Arrivals, values: _Values, work: Work) -
     return _Found(met, count, late, risen[at], len(late))
 
 
+def _extreme(values: _Values) -> Rows:
+    """A row of S with the greatest value of all: int64 (1,); (0,) if there is none."""
+    of, valid = values.s, values.valid[1]
+    rows = None if valid is None else np.flatnonzero(valid)
+    some = of if rows is None else of[rows]
+    if not len(some):
+        return _NONE
+    at = np.array([some.argmin() if values.flip else some.argmax()])
+    return at if rows is None else rows[at]
+
+
 def _risen(values: _Values, work: Work) -> Rows:
     """The rows of S whose value exceeds those of all rows before: int64 (n,)."""
     found, (compare, extreme) = [_NONE], (np.less, np.minimum) if values.flip else (np.greater, np.maximum)
-    for mine in work.slices(len(values.s)):
+    first, *others = work.slices(len(values.s))
+    # What is behind the first rows is only compared, but for few.
+    for mine in (slice(0, min(_REACHED, first.stop)), slice(_REACHED, first.stop), *others):
         of = values.s[mine]
         some = np.ones(len(of), np.bool_) if len(found) == 1 else compare(of, values.s[found[-1][-1]])
         if values.valid[1] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -215,6 +216,17 @@ def test_an_inequality_of_any_type_asks_for_the_extreme_of_each_key(on: str) -> 
     r = pa.table({name: pa.array([*values, *values[1:]], TYPES[name])[:6] for name, values in VALUES.items()})
     for how in ("semi", "anti"):
         assert "hash semi join on the first key beyond each bound" in join(r, r, on=on, how=how).plan
+
+
+@pytest.mark.parametrize(("on", "sign"), [("r.x < s.a", 1), ("r.x <= s.a", 1), ("r.x > s.a", -1)])
+def test_a_few_values_behind_many_rows_exceed_theirs(on: str, sign: int) -> None:
+    values: list[int | None] = [sign * (n % 50) for n in range(1030)]
+    values[1026:1030] = [sign * 60, None, sign * 70, sign * 65]
+    r = pa.table({"x": pa.array([*(sign * x for x in (10, 49, 50, 59, 60, 65, 69, 70)), None], pa.int64())})
+    s = pa.table({"a": pa.array(values, pa.int64())})
+    for how, order in product(("semi", "anti"), ("total", "left")):
+        call: dict[str, Any] = {"on": on, "how": how, "order": order}
+        assert rows_of(join(r, s, **call).table) == rows_of(join(r, s, device="golden", **call).table), call
 
 
 @pytest.mark.parametrize(("direction", "on"), [
