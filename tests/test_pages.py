@@ -68,23 +68,29 @@ SOURCES = [path for folder in (*FOLDERS, "bench", "tests") for path in sorted((R
 
 
 @cache
-def defined() -> dict[str, set[str]]:
-    """Module → the names that it defines or imports."""
-    found: dict[str, set[str]] = {}
+def modules() -> dict[str, Path]:
+    """Module → file."""
+    found = {}
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
             parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            names = set()
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                match node:
-                    case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                        names.add(node.name)
-                    case ast.Name(ctx=ast.Store()):
-                        names.add(node.id)
-                    case ast.ImportFrom() | ast.Import():
-                        names |= {alias.asname or alias.name for alias in node.names}
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = names
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
+
+
+@cache
+def defined(module: str) -> set[str]:
+    """The names that ``module`` defines or imports."""
+    names = set()
+    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names.add(node.name)
+            case ast.Name(ctx=ast.Store()):
+                names.add(node.id)
+            case ast.ImportFrom() | ast.Import():
+                names |= {alias.asname or alias.name for alias in node.names}
+    return names
 
 
 def unknown(dotted: str) -> bool:
@@ -94,8 +100,8 @@ def unknown(dotted: str) -> bool:
         return False
     for n in range(len(parts), 0, -1):
         module = ".".join(parts[:n])
-        if module in defined():
-            return n < len(parts) and parts[n] not in defined()[module]
+        if module in modules():
+            return n < len(parts) and parts[n] not in defined(module)
     return True
 
 

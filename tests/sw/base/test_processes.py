@@ -63,7 +63,8 @@ def test_all_commands_say_so() -> None:
     bare = []
     for folder in ("sw", "hw", "sim", "boards"):
         for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            text = path.read_text()
+            for node in ast.walk(ast.parse(text if "sys.executable" in text else "")):
                 if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
                     first, second = map(ast.unparse, node.elts[:2])
                     if first == "sys.executable" and second != "'-P'":

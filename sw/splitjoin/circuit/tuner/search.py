@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import groupby, product
 
 from ..cost import CircuitCost, circuit_cost
 from ..lowering import too_large
@@ -135,10 +135,11 @@ def search(bases: Bases, fpga: Fpga, requirements: Requirements) -> tuple[Search
 
 def _chosen(designs: list[DesignPoint], requirements: Requirements) -> SearchResult:
     meeting = [d for d in designs if not d.misses(requirements)]
-    both = [d for d in meeting if d.fits]
-    if both:
-        best = min(both, key=lambda d: (-_speed(d) if requirements.rate is None else 0, _scarcest(d)))
-        return SearchResult(best, None)
+    # The cost takes longest: without a rate, only those are costed that are not slower than the fastest that fits.
+    rank = _speed if requirements.rate is None else lambda _: 0.0
+    for _, equals in groupby(sorted(meeting, key=rank, reverse=True), rank):
+        if both := [d for d in equals if d.fits]:
+            return SearchResult(min(both, key=_scarcest), None)
     near = min((d for d in designs if d.fits), default=None,
                key=lambda d: (sum(map(math.log, d.misses(requirements).values())), -_speed(d), _scarcest(d)))
     # If nothing fits and nothing meets the requirements, the window alone is the obstacle.
