@@ -8,8 +8,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-_ROOMS = {"sw/splitjoin": "tests/sw", "hw/splitjoin_hw": "tests/hw", "sim/splitjoin_sim": "tests/sim",
-          "boards/splitjoin_boards": "tests/boards"}
+_ROOMS = {"sw/splitjoin/hls": "tests/hw/hls", "sw/splitjoin": "tests/sw", "hw/splitjoin_hw": "tests/hw",
+          "sim/splitjoin_sim": "tests/sim", "boards/splitjoin_boards": "tests/boards"}
 #: Folders of machines, which run whatever they say.
 _MACHINES = ("tests/machine", "tests/disk", "tests/simulation")
 #: Folders with tests of a room beside those that mirror it, by the beginning of a file's path: the first that fits.
@@ -34,18 +34,28 @@ _MOST = 4
 def finders_of(root: Path, file: str) -> list[str]:
     """The test files in ``root`` for the product file ``file``: first its mirror, then those of its room that speak of
     what it has, that of its name and those that say most about it first, those that are named as its classes or begin
-    with its name, and the machines at last.
+    with its name, and the machines at last. If none speaks of it, those of the files beside it that import it.
     """
+    if found := _finders(root, file):
+        return found
+    path = Path(file)
+    users = [str(one.relative_to(root)) for one in sorted((root / path.parent).glob("*.py")) if re.search(
+        rf"(?m)^ *from \.(?: import .*\b)?{path.stem}\b", one.read_text())]
+    return list(dict.fromkeys(test for user in users for test in _finders(root, user)))[:_MOST]
+
+
+def _finders(root: Path, file: str) -> list[str]:
     room = next((room for room in _ROOMS if file.startswith(f"{room}/")), None)
     if room is None:
         return []
     path = Path(_ROOMS[room] + file.removeprefix(room))
     mirror = path.parent / f"test_{path.stem.strip('_')}.py"
     more = next((more for start, more in _MORE.items() if file.startswith(start)), [])
-    folders = [str(path.parent), *(one for one in more if one not in _MACHINES)]
+    own = next(str(folder) for folder in path.parents if (root / folder).is_dir())
+    folders = [own, *(one for one in more if one not in _MACHINES)]
     names = _names((root / file).read_text(), path)
     found: dict[str, int] = {}
-    for folder in folders if str(path.parent) not in _LONG else []:
+    for folder in folders if own not in _LONG else []:
         for one in sorted((root / folder).glob("test_*.py")):
             words = _words(one)
             said = sum(min(words[name], 5) for name in names)

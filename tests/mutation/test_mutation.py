@@ -71,6 +71,15 @@ def test_each_planted_fault_is_still_a_change_of_the_code() -> None:
     assert finders["sw/splitjoin/sessions/gate/gate.py"][0] == "tests/sw/sessions/gate/test_gate.py"
 
 
+def test_files_of_which_no_test_in_their_own_folder_speaks_have_finders_too() -> None:
+    """In another room, in the folder around theirs, or the finders of files that import them."""
+    assert "tests/hw/hls/test_component.py" in finders_of(ROOT, "sw/splitjoin/hls/memories.py")
+    assert set(finders_of(ROOT, "sw/splitjoin/tables/formats/arrow_file.py")) <= {
+        str(path.relative_to(ROOT)) for path in (ROOT / "tests/sw/tables").glob("test_*.py")}
+    users = {test for name in ("query", "api") for test in finders_of(ROOT, f"sw/splitjoin/joins/sql/{name}.py")}
+    assert users & set(finders_of(ROOT, "sw/splitjoin/joins/sql/rewrites.py"))
+
+
 def test_a_fault_is_found_or_survives() -> None:
     file, mirror = "sw/splitjoin/link/frames.py", "tests/sw/link/test_frames.py"
     source = (ROOT / file).read_text()
