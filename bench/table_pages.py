@@ -55,27 +55,33 @@ def whole_tables(files: Files) -> Iterator[str]:
                "times.")
     yield from _orders(files)
     if "writings" in files:
-        least, most = ({(c["condition"], c["how"], c["rows"]): row["value"] for row in pick(
-            files, "writings", f"writing_seconds_{which}") for c in [row["config"]]} for which in ("least", "most"))
+        least, most, least_first, most_first = ({
+            (c["condition"], c["how"], c["rows"]): row["value"] for row in pick(files, "writings", metric)
+            for c in [row["config"]]} for metric in ("writing_seconds_least", "writing_seconds_most",
+                                                     "first_writing_seconds_least", "first_writing_seconds_most"))
         times = max(most[key] / seconds for key, seconds in least.items() if key[1] != "statements")
         yield (f"\nEquivalent writings of a condition take at most {times:.1f} times as long "
                f"([figures](figures/writings.csv)).")
-        yield from _statements({(name, rows): (seconds, most[name, how, rows])
-                                for (name, how, rows), seconds in least.items() if how == "statements"})
+        yield from _statements({(name, rows, turn): (seconds, others[name, how, rows])
+                                for turn, these, others in (("first", least_first, most_first), ("again", least, most))
+                                for (name, how, rows), seconds in these.items() if how == "statements"})
     yield ""
 
 
-def _statements(found: dict[tuple[str, int], tuple[float, float]]) -> Iterator[str]:
-    """The writings of statements, by what the first says and by rows: the seconds of the cheapest and the dearest."""
-    sizes = sorted({rows for _, rows in found})
-    if not sizes:
+def _statements(found: dict[tuple[str, int, str], tuple[float, float]]) -> Iterator[str]:
+    """The writings of statements, by what the first says, by rows, and by whether their texts came before: the seconds
+    of the cheapest and the dearest.
+    """
+    columns = [(rows, turn) for rows in sorted({rows for _, rows, _ in found}) for turn in ("first", "again")]
+    if not columns:
         return
-    yield "\nStatements that say the same, the cheapest and the dearest of each, CPU seconds with one thread:\n"
-    yield "| statements | " + " | ".join(f"{rows:,} rows a side" for rows in sizes) + " |"
-    yield "|---|" + "---|" * len(sizes)
-    for name in dict.fromkeys(name for name, _ in found):
+    yield ("\nStatements that say the same, the cheapest and the dearest of each, CPU seconds with one thread, by rows "
+           "a side, for texts that come first and [that come again](adr/0183-statements-carry-their-steps.md):\n")
+    yield "| statements | " + " | ".join(f"{rows:,}, {turn}" for rows, turn in columns) + " |"
+    yield "|---|" + "---|" * len(columns)
+    for name in dict.fromkeys(name for name, _, _ in found):
         cells = [f"{least:.2g} to {most:.2g}, {most / least:.1f} times" for least, most in (
-            found[name, rows] for rows in sizes)]
+            found[name, *column] for column in columns)]
         yield f"| {name} | " + " | ".join(cells) + " |"
 
 

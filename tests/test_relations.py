@@ -12,9 +12,9 @@ from bench.writings import STATEMENTS, stated
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
+from splitjoin.base import recent
 from splitjoin.engines.cpu import condition
 from splitjoin.joins.sql import database as beside
-from splitjoin.lang.query import condition_of
 from splitjoin.plan.passes import strength
 from tests.support.databases import database, wanted
 from tests.support.sampling import examples
@@ -189,7 +189,7 @@ def test_random_writings_look_at_the_same_pairs(nulls: bool) -> None:
 def test_random_writings_find_a_form_that_is_not_recognized(module: Any, name: str, planted: Any,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, name, planted)
-    condition_of.cache_clear()  # and the plans that conditions carry
+    recent.forget()  # and the plans that conditions carry
 
     def check() -> None:
         for seed in range(examples(50)):
@@ -199,7 +199,7 @@ def test_random_writings_find_a_form_that_is_not_recognized(module: Any, name: s
         with pytest.raises(AssertionError, match="looked at"):
             check()
     finally:
-        condition_of.cache_clear()
+        recent.forget()
 
 
 @pytest.mark.parametrize("how", ["left", "full", "semi", "anti"])

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib import import_module
 from typing import Any, Union, cast
 
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError, OptionError, OrderError, PredicateError, SplitJoinError, WindowError
+from splitjoin.base.recent import of_text
 
 from . import build
 from .aggregate import Aggregate, parse_aggregates
@@ -33,8 +33,6 @@ from .windows import Extent, Tolerance, Window, WindowSpec, of_tolerance, parse_
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
-#: The characters of a condition from which on it is read anew each time, as it may be a list of very many values.
-_LONG = 4096
 
 
 @dataclass(frozen=True)
@@ -292,14 +290,12 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
 
 def _of_text(text: str, r: Schema, s: Schema) -> Expr:
     """The condition ``text``: the same object, which carries its plans, as long as it is among those read last."""
-    if len(text) <= _LONG:
-        with suppress(SplitJoinError):  # errors know more of the schemas than their columns
-            return condition_of(text, r.columns, s.columns, current_zone())
+    with suppress(SplitJoinError):  # errors know more of the schemas than their columns
+        return of_text(_condition_of, text, r.columns, s.columns, current_zone())
     return _checked(parse_sql(text, r, s))
 
 
-@lru_cache(maxsize=64)
-def condition_of(text: str, r: tuple[Column, ...], s: tuple[Column, ...], _zone: object) -> Expr:
+def _condition_of(text: str, r: tuple[Column, ...], s: tuple[Column, ...], _zone: object) -> Expr:
     """The condition ``text`` over streams of these columns, as of a session's time zone."""
     return _checked(parse_sql(text, Schema("r", r), Schema("s", s)))
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.arrays import Mask, Rows
+from splitjoin.base.recent import keep
 from splitjoin.lang import build, ir
 from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -54,8 +55,8 @@ _MOST_OPERANDS = 16
 _OTHER: Mapping[Literal["least", "greatest"], Literal["least", "greatest"]] = {"least": "greatest", "greatest": "least"}
 #: Texts of more bytes keep their prefixes as keys.
 _MOST_BYTES = 256
-#: The attribute of a condition that holds its plans, and the most of them.
-_PLANS, _MOST_PLANS = "_plans", 8
+#: The attribute of a condition that holds its plans.
+_PLANS = "_plans"
 #: Texts of more bytes seldom differ in so few that these fit one number.
 _PACKED_BYTES = 16
 Numbers = npt.NDArray[np.unsignedinteger[Any]]
@@ -353,9 +354,7 @@ def _planned(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Plan:
     found = tuple(work.map(known, every))
     plans: dict[tuple[Col, ...], Plan] = vars(e).setdefault(_PLANS, {})
     if (plan := plans.get(found)) is None:
-        if len(plans) >= _MOST_PLANS:
-            plans.clear()
-        plans[found] = plan = make_plan(with_sums_inside(_with_columns(e, dict(zip(every, found, strict=True)))))
+        plan = keep(plans, found, make_plan(with_sums_inside(_with_columns(e, dict(zip(every, found, strict=True))))))
     return plan
 
 

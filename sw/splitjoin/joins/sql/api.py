@@ -4,6 +4,7 @@ rows, files, or schemas alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,13 @@ from splitjoin.base.errors import (
     InputError,
     PredicateError,
     SchemaError,
+    SplitJoinError,
     StatementError,
     ToolError,
     WindowError,
     plural,
 )
+from splitjoin.base.recent import keep
 from splitjoin.engines.device import PAIR, Device
 from splitjoin.engines.registry import (
     DeviceOption,
@@ -47,16 +50,17 @@ from splitjoin.tables.stated import NOTHING, NullValues, Stated, Types
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
 from .database import REFUSED, refused_twice, with_tool
-from .files import named_files
 from .join_order import JoinOrder, multiway_rows
 from .multiway import MultiwaySelect
 from .outputs import NotDuckDBs
+from .prepared import Prepared, prepared, tables_key
 from .projection import sorted_rows
 from .query import answer
-from .select import Select, by_stream
-from .statement import Statement, all_tables, check_steps, read_statement, table_names
+from .select import Select, by_stream, whole_select
+from .statement import Statement, check_steps, table_names
+from .steps import AnswerSteps, RunJoin
 from .terms import make_select
-from .trees import StatementText, check_meaning, said_columns, statement_tree
+from .trees import check_meaning, said_columns
 
 #: Arguments of `splitjoin.join` that are parts of a statement's text instead.
 _IN_THE_TEXT = {
@@ -226,19 +230,20 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     sort = sorts(sort)
-    tree, source = statement_tree(text)
-    tables = {**named_files(tree, text), **(tables or {})}
+    known = prepared(text)
+    tables = {**known.files, **(tables or {})}
     stated = Stated(types, null_values, [*tables, *streams])
     if unnamed:  # names of tables take two walks over the tree, which short statements feel
-        check_named(table_names(tree), unnamed)
+        check_named(table_names(known.tree), unnamed)
     if window is None:
         closed_windows(None, closed)  # which needs windows
-    call = _SqlCall(tree, source, tables, streams, device, device_options, sort, to, {
+    call = _SqlCall(known, tables, streams, device, device_options, sort, to, {
         "window": window, "time": time, "order": order, "closed": closed}, stated)
-    beyond: StatementError | None = None
+    statement = known.parts
+    if isinstance(statement, StatementError):
+        return call.answered(type(statement)(*statement.args))  # without the frames of another call
+    several, beyond = len(statement.tables) > 2, None
     try:
-        statement = read_statement(tree, source)
-        several = len(statement.tables) > 2
         if several:
             check_steps(statement, "any" if any(map(is_schema, (*call.tables.values(), *streams.values()))) else (
                 "inner"))
@@ -275,7 +280,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
         if not several:
             return _run(statement, dict(zip(SIDES, rows, strict=True)), chosen, sort, path, aggregates=aggregates,
                         **call.of_two(statement))
-        result = multiway_rows(statement, [_read(data, tree, time) for data in rows], partial(
+        result = multiway_rows(statement, [_read(data, known.tree, time) for data in rows], partial(
             _run, device=chosen, sort=False, to=None), sort=sort, **call.of_several())
         return _stored(result.table, path, counters=result.counters, plan=result.plan)
     except (PredicateError, SchemaError) as refused:
@@ -308,9 +313,9 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
         return select.explain(windowed=windowed, **circuit)
     except (PredicateError, SchemaError) as refused:
         empty = {name: schema.empty_table() for name, schema in tables.items()}
-        call = _SqlCall(*statement_tree(text), empty, {}, None, None, False, None, {
+        call = _SqlCall(prepared(text), empty, {}, None, None, False, None, {
             "window": window if windowed else None, "time": time, "order": order, "closed": None})
-        call.answered(refused)
+        call.answered(refused, anew=True)
         return "\n".join([f"statement        {' '.join(text.split())}", *call.answer.lines])
 
 
@@ -322,8 +327,7 @@ class _SqlCall:
         answer: After `answered`, with what ran where.
     """
 
-    tree: Any
-    source: StatementText
+    known: Prepared
     tables: Mapping[str, Any]
     streams: Mapping[str, Any]
     device: str | Device | None
@@ -383,17 +387,17 @@ class _SqlCall:
 
     def check_nested(self, statement: Statement) -> None:
         """Raise `StatementError` for a ``statement`` with a SELECT over a table that is given, but not joined."""
-        names = all_tables(self.tree) - {t.name.lower() for t in statement.tables}
+        names = self.known.names - {t.name.lower() for t in statement.tables}
         if any(name.lower() in names for name in (*self.tables, *self.streams)):
             raise StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; streams "
                                  "take one SELECT without another in it")
 
-    def answered(self, refused: PredicateError | SchemaError) -> JoinResult:
-        """The rows of the statement. Raises ``refused``, the error of the whole, for streams, where the error is not
-        about its clauses, and without DuckDB.
+    def answered(self, refused: PredicateError | SchemaError, *, anew: bool = False) -> JoinResult:
+        """The rows of the statement; with ``anew`` not by the steps of one before, which do not tell what runs where.
+        Raises ``refused``, the error of the whole, for streams, where the error is not about its clauses, and without
+        DuckDB.
         """
-        tree, source = self.tree, self.source
-        names = all_tables(tree)
+        tree, names = self.known.tree, self.known.names
         given = {**self.tables, **{n: v for n, v in self.streams.items() if n.lower() in names}}
         if (self.streams and not given) or any(is_schema(data) for data in given.values()):
             raise refused
@@ -402,7 +406,7 @@ class _SqlCall:
         wrong = [n for n in options if n not in option_names(self.engine)]
         wrong += [n for n in given if n.lower() not in names]
         if wrong:
-            check_meaning(tree, source)
+            check_meaning(tree, self.known.source)
             raise InputError(f"{wrong[0]!r} is given, but the statement has no such table, nor the device such an "
                              f"option; leave it out")
         device, path = self.chosen(options)
@@ -420,8 +424,12 @@ class _SqlCall:
         rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"]) for name, data in given.items()}
         self.stated.check()
         only_one = self.sort or self.how["window"] is not None or self.how["time"] is not None
+        if not anew and (again := None if only_one else self._answered_again(rows, run_join)) is not None:
+            return _stored(again, path, counters=joined[-1].counters, plan=joined[-1].plan)
+        joined.clear()
+        steps = AnswerSteps(rows, run_join)
         try:
-            found = answer(tree, source, rows, run_join, run_several, only_one=only_one)
+            found = answer(tree.copy(), self.known.source, rows, steps, run_several, only_one=only_one)
         except ToolError as error:
             raise with_tool(refused, error) from None
         except (PredicateError, SchemaError) as error:
@@ -430,10 +438,21 @@ class _SqlCall:
                 raise refused from None  # it has the place in the text
             raise
         self.answer = found
+        if joined and not found.asked and not only_one and (made := steps.answering(found.rows)) is not None:
+            keep(self.known.answers, tables_key(rows), made)
         told: dict[str, Any] = {"counters": joined[-1].counters, "plan": joined[-1].plan + "; the rest by DuckDB" * (
             found.asked)} if joined else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
                 "POSITIONAL JOIN" in line for line in found.lines) else "DuckDB, without a join of splitjoin"}
         return _stored(found.rows, path, **told)
+
+    def _answered_again(self, rows: Mapping[str, pa.Table], run: RunJoin) -> pa.Table | None:
+        """The rows by the steps of the same statement over tables ``rows`` of the same types; None where there are
+        none, or these have an error, which is told better with all that the statement says.
+        """
+        steps = self.known.answers.get(tables_key(rows)) if self.known.answers else None
+        with contextlib.suppress(SplitJoinError):
+            return None if steps is None else steps.rows(rows, run)
+        return None
 
 
 def _read(data: pa.Table | TableFiles, tree: Any, time: TimeSpec | None) -> pa.Table:
@@ -448,11 +467,13 @@ def _read(data: pa.Table | TableFiles, tree: Any, time: TimeSpec | None) -> pa.T
 def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,
          to: Path | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
     def made(schemas: Mapping[Side, Schema], window: WindowSpec) -> Select:
-        select = Select.make(statement, schemas["r"], schemas["s"], window=window, whole=True, **how)
+        select = whole_select(statement, schemas["r"], schemas["s"], window=window, **how) if whole else Select.make(
+            statement, schemas["r"], schemas["s"], window=window, whole=True, **how)
         if to is not None:  # before any work
             check_columns(select.schema, to)
         return select
 
+    whole = window is None
     rows, declared = dict(tables), {side: schema_of(side, data) for side, data in tables.items()}
     files = any(isinstance(data, TableFiles) for data in tables.values())
     if files:  # of which the columns that are needed are read, and no others

@@ -7,6 +7,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +17,14 @@ from sqlglot import exp
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.lang.schema import Schema
 
+from .answer_steps import nearest_row, one_table, plain_part, rows_of, value_name, with_names, with_values
 from .database import ask
 from .join_order import JoinOrder, join_order
 from .outputs import NotDuckDBs, Outputs, merged_names, name_groups
 from .partial_aggregates import PARTIAL, partial_aggregates
-from .plain_rows import plain_rows
 from .rewrites import WhereTerm, semi_join, without_from
 from .statement import SelectItem, Statement, check_steps, statement_of
+from .steps import Step
 from .subqueries import SubqueryNearest, has_query, is_aggregated, is_outer, subquery_nearest, tests_and_values
 from .table_join import (
     OF_ROW,
@@ -51,8 +54,6 @@ from .unnesting import ONE_JOIN, Unnesting
 
 #: Runs a SELECT within another one, over the tables that it may name.
 RunQuery = Callable[[exp.Expr, dict[str, pa.Table]], pa.Table]
-#: The label of the columns that stand for SELECTs that are values.
-_VALUES = "splitjoin values"
 #: Joins behind which a condition on earlier tables may be tested before them as well.
 _KEEP_LEFT = {"inner", "left", "semi", "anti", "asof", "asof_left", "asof_semi", "asof_anti"}
 
@@ -81,7 +82,7 @@ class FromClause:
             if label.lower() in {other.lower() for other in self._known()}:
                 raise StatementError(f"two tables are called {label!r}; give them names of their own, such as "
                                      f"{label} a JOIN {label} b")
-            self._tables[id(item)] = JoinedTables({label: self._table(item, label)})
+            self._tables[id(item)] = run.steps.made(partial(one_table, label), self._table(item, label))
         self._outputs = Outputs(select, self._known())
         name_groups(select, self._known())
         self._written = select.copy()
@@ -126,7 +127,7 @@ class FromClause:
     def plain(self) -> pa.Table | None:
         """The rows of the SELECT, of one table, if it says no more than `plain_rows` does; else None."""
         rest, (table,) = without_from(self._select, self._where), self._tables.values()
-        return self._plain(rest, self._outputs.parts(rest, table.parts), lambda: (
+        return self._plain(rest, table, self._outputs.parts(rest, table.parts), lambda: (
             f"selection        {one_line(self._written)}"))
 
     def _known(self) -> dict[str, pa.Table]:
@@ -240,11 +241,10 @@ class FromClause:
         always = all(isinstance(on, exp.Boolean) and on.this for on in join.on) and join.using == ()
         if nearest is not None and always and join.how in ("inner", "left"):
             work = self._unnesting.join(nearest.inner, "asof" if join.how == "inner" else "asof_left", left)
-            rows = work.run(self._run.two)
+            rows = self._run.joined(work)
             self._run.say_join(work)
             (label,) = right.parts
-            return JoinedTables({**{of: rows.parts[of] for of in left.parts}, label: nearest.listed(rows.parts[
-                nearest.inner.label])})
+            return self._made(partial(nearest_row, nearest.names, nearest.called, label), rows)
         if each:
             right = self._each_row(left, join)
         same = merged_names(left.parts, right.parts, join.using, self._outputs.merged) if join.using != () else []
@@ -263,15 +263,18 @@ class FromClause:
                     assert term.known is not None
                     work.add_where(term.known)
                     self._where = [other for other in self._where if other is not term]
-        rows = work.run(self._run.two)
+        rows = self._run.joined(work)
         self._run.say_join(work)
-        parts = dict(rows.parts)
-        if each:
-            label = next(iter(right.parts))
-            parts[label] = parts[label].drop_columns([OF_ROW])
         if not {*join.how.split("_")} & {"semi", "anti"}:
             self._outputs.merge(same, join.how)
-        return JoinedTables(parts)
+        if not each:
+            return rows
+        label = next(iter(right.parts))
+        return JoinedTables({**rows.parts, label: rows.parts[label].drop_columns([OF_ROW])})
+
+    def _made(self, step: Step, *inputs: Any) -> JoinedTables:
+        made: JoinedTables = self._run.steps.made(step, *inputs)
+        return made
 
     def _each_row(self, left: JoinedTables, join: FromJoin) -> JoinedTables:
         """The rows of a table that has others for each row of ``left``."""
@@ -379,7 +382,7 @@ class FromClause:
                 if left is None and not several and not self._run.only_one:
                     left = self._unnesting.left_by_terms(term.known, rows)
                 if left is not None:
-                    rows = JoinedTables(rows.taken(pa.array(left)))
+                    rows = self._made(rows_of, rows, left)
                     self._where = [other for other in self._where if other is not term]
         return rows
 
@@ -392,20 +395,15 @@ class FromClause:
             return None
         listed = [part for item in self._select.expressions for part in tests_and_values(item)]
         values = [part for term in self._where for part in tests_and_values(term.tree) if not part[1]]
-        found, fields = [*listed, *values], dict[str, tuple[pa.Field, pa.ChunkedArray]]()
+        found, columns = [*listed, *values], list[pa.Table]()
         for (node, is_test), known in zip(found, self._qualified([node for node, _ in found]), strict=True):
             if known is None:
                 continue
             made = self._unnesting.truth_of(known, rows) if is_test else self._unnesting.value_of(known.unnest(), rows)
             if made is not None:
-                name = f"{_VALUES} {len(fields)}"
-                fields[name] = made.schema.field(0).with_name(name), made.column(0)
-                self._put(node, named_column(_VALUES, name))
-        if not fields:
-            return None
-        values_of = pa.table([column for _, column in fields.values()], schema=pa.schema([
-            of for of, _ in fields.values()]))
-        return JoinedTables({**rows.parts, _VALUES: values_of})
+                self._put(node, value_name(len(columns)))
+                columns.append(made)
+        return self._made(with_values, rows, *columns) if columns else None
 
     def _put(self, node: exp.Expr, made: exp.Expr) -> None:
         """Have ``made`` in place of ``node``, a part of the SELECT list or of WHERE."""
@@ -421,7 +419,7 @@ class FromClause:
         """The rows of what is left of the SELECT over ``rows``, the joined ones."""
         rest = without_from(self._select, self._where)
         parts = self._outputs.parts(rest, rows.parts)
-        plain = self._plain(rest, parts, lambda: (
+        plain = self._plain(rest, rows, parts, lambda: (
             f"the rest         {one_line(without_from(self._select, self._where))}"))
         if plain is not None:
             return plain
@@ -436,15 +434,19 @@ class FromClause:
         made = ask(self._run.db, sql_text(rest), {**tables, **views})
         return made.rename_columns(self._outputs.names(made.column_names, nested=self._nested))
 
-    def _plain(self, rest: exp.Select, parts: Mapping[str, pa.Table], told: Callable[[], str]) -> pa.Table | None:
-        made = plain_rows(rest, parts, distinct=self._one_each)
+    def _plain(self, rest: exp.Select, rows: JoinedTables, parts: Mapping[str, pa.Table], told: Callable[[], str]
+               ) -> pa.Table | None:
+        """The rows of ``rest`` over ``parts``, columns of ``rows``, if it says no more than `plain_rows` does."""
+        columns = {label: part.column_names for label, part in parts.items()}
+        made = self._run.steps.made(partial(plain_part, rest, columns, self._one_each), rows)
         if made is None:
             return None
         names = self._outputs.names(made.column_names, nested=self._nested)
         if self._nested and len({name.lower() for name in names}) < len(names):
             return None  # DuckDB numbers them
         self._run.told.append(told)
-        return made.rename_columns(names)
+        shown: pa.Table = self._run.steps.made(partial(with_names, names), made)
+        return shown
 
     def _better_order(self) -> tuple[Statement, JoinOrder] | None:
         """The inner joins and their order, if another one than that of FROM promises to be much cheaper."""

@@ -14,13 +14,15 @@ from sqlglot import exp
 
 from splitjoin.base.errors import StatementError
 
-from .database import Asked, finished
+from .answer_steps import appended, finished_rows
+from .database import Asked
 from .from_clause import FromClause, in_place_of, renamed
 from .outputs import NotDuckDBs, Outputs
 from .rewrites import merged_query, with_subqueries
 from .statement import all_tables
+from .steps import AnswerSteps
 from .subqueries import has_query
-from .table_join import RunJoin, RunSeveral, StatementRun
+from .table_join import RunSeveral, StatementRun
 from .trees import StatementText, check_meaning, from_trees, may_join, sql_text
 
 
@@ -38,18 +40,18 @@ class Answer:
         return tuple(line for told in self.told for line in told().splitlines())
 
 
-def answer(tree: exp.Expr, source: StatementText, tables: Mapping[str, pa.Table], two: RunJoin, several: RunSeveral, *,
-           only_one: bool) -> Answer:
-    """The rows of the statement ``tree`` over ``tables``, whose names are in lower case.
+def answer(tree: exp.Expr, source: StatementText, tables: Mapping[str, pa.Table], steps: AnswerSteps,
+           several: RunSeveral, *, only_one: bool) -> Answer:
+    """The rows of the statement ``tree``, which is changed, over ``tables``, whose names are in lower case.
 
-    ``source``, ``two``, ``several``, ``only_one``: as of `StatementRun`. Raises `StatementError` for what is neither a
-    join nor DuckDB's, `InputError` where DuckDB refuses a value, and `ToolError` without DuckDB.
+    ``source``, ``steps``, ``several``, ``only_one``: as of `StatementRun`. Raises `StatementError` for what is neither
+    a join nor DuckDB's, `InputError` where DuckDB refuses a value, and `ToolError` without DuckDB.
     """
     check_meaning(tree, source)
     with contextlib.ExitStack() as closed:
         db = Asked(closed)
-        run = StatementRun(db, two, several, only_one, source)
-        rows = finished(_Queries(run, frozenset(tables)).rows(tree, dict(tables), nested=False))
+        run = StatementRun(db, steps.run, several, only_one, source, steps)
+        rows = steps.made(finished_rows, _Queries(run, frozenset(tables)).rows(tree, dict(tables), nested=False))
         asked = db.was
     twice = [n for at, n in enumerate(rows.column_names) if n in rows.column_names[:at]]
     if twice:
@@ -135,7 +137,8 @@ class _Queries:
         if not nested and not run.joins and (run.only_one or len(given) < 2):
             raise NotDuckDBs("there is no join")
         if appends and all(of.schema.types == operands[0].schema.types for of in operands):
-            return pa.concat_tables([pa.table(of.columns, schema=operands[0].schema) for of in operands])
+            behind: pa.Table = run.steps.made(appended, *operands)
+            return behind
         run.say(tree)
         return run.ask(_text_of(tree), scope, tree)
 

@@ -12,16 +12,18 @@ decide is a *post-selection*, verified on the candidates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from splitjoin.base.errors import SchemaError, WindowError, plural
+from splitjoin.base.recent import keep
 from splitjoin.lang.aggregate import named_folds
 from splitjoin.lang.eval.vector import constant
 from splitjoin.lang.ir import And, Expr, Lit, Not, Or, columns, sides, text
+from splitjoin.lang.local_times import current_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
@@ -299,6 +301,22 @@ class Select:
             yield label + "; ".join(parts + (list(t.reasons) if post else []))
         if not terms:
             yield label + "none"
+
+
+def whole_select(statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, aggregates: Any = None,
+                 **how: Any) -> Select:
+    """`Select.make` over whole tables of which ``window`` has all rows. A statement carries what was made of it over
+    tables of the types that came last.
+    """
+    key = (r.columns, s.columns, *how.items(), current_zone())
+    known = not aggregates and all(of is None or isinstance(of, (str, Order)) for of in how.values())
+    found: tuple[Sequence[pa.Schema], Select] | None = statement.plans.get(key) if known else None
+    if found is not None and all(a.equals(b.arrow, check_metadata=True) for a, b in zip(found[0], (r, s), strict=True)):
+        return replace(found[1], query=found[1].query.with_window(window))
+    made = Select.make(statement, r, s, window=window, aggregates=aggregates, whole=True, **how)
+    if known:
+        keep(statement.plans, key, ((r.arrow, s.arrow), made))
+    return made
 
 
 def by_stream(spec: Any, tables: Sequence[TableName], what: str) -> Any:

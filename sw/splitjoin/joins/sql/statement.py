@@ -5,7 +5,7 @@ conditions. Errors mark any other part and say what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
@@ -93,6 +93,9 @@ class Statement:
     tables but the last, by GROUP BY. ``nearest``: of an as-of join in both directions, how many partners a tuple has,
     and the columns of R and S by which they are near. ``reader``: the subclass of `TreeReader` that reads its
     conditions and values; None for that itself.
+
+    Attributes:
+        plans: What was made of it over tables of the types that came last.
     """
 
     source: StatementText
@@ -106,6 +109,7 @@ class Statement:
     ordering: Ordering = Ordering()
     nearest: tuple[int, str, str] | None = None
     reader: Any = None
+    plans: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def text(self) -> str:

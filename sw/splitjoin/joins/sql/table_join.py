@@ -9,6 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -26,11 +27,10 @@ from .database import as_hugeint, ask, asked_term, check_constant, row_of_nulls
 from .join_order import JoinOrder
 from .reader import TreeReader
 from .statement import SelectItem, Statement, TableName
+from .steps import AnswerSteps, RunJoin
 from .terms import OneTableTerms
 from .trees import FromItem, FromJoin, StatementText, conjunction, names_in, one_line, quoted, sql_text
 
-#: Runs a statement that is a join alone, over R and S.
-RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
 #: Runs a statement that is a join alone, over three tables and more.
 RunSeveral = Callable[[Statement, Sequence[pa.Table], JoinOrder], pa.Table]
 #: The column that numbers the rows of a side.
@@ -58,6 +58,7 @@ class JoinedTables:
                                 if rows.null_count else table.schema)
                 for label, table in self.parts.items()}
 
+    @cached_property
     def flat(self) -> pa.Table:
         """All columns in one table, under the names that `column_of` gives them, and the numbers of the rows."""
         columns = {self.column_of(label, name): table.column(name) for label, table in self.parts.items()
@@ -100,7 +101,8 @@ class StatementRun:
     that runs the rest, and what ran so far.
 
     ``only_one``: True if what the user gave, such as a window, is meant for one join. ``source``: the text, for errors.
-    ``told``: texts that say what ran where, which take longer to write than many a join.
+    ``steps`` takes the steps of the answer. ``told``: texts that say what ran where, which take longer to write than
+    many a join.
     """
 
     db: Any
@@ -108,8 +110,17 @@ class StatementRun:
     several: RunSeveral
     only_one: bool
     source: StatementText
+    steps: AnswerSteps
     told: list[Callable[[], str]] = field(default_factory=list)
     joins: int = 0
+
+    def joined(self, work: TableJoin) -> JoinedTables:
+        """The rows of the join ``work``."""
+        step = work.step()
+        if step is None:
+            return both(work.left, work.right, *work.numbers(self.two))
+        made: JoinedTables = self.steps.made(step.joined, work.left, work.right)
+        return made
 
     def say(self, tree: exp.Expr | str, part: str = "the rest") -> None:
         """Say that DuckDB computes ``tree``, a ``part`` of the statement."""
@@ -135,6 +146,85 @@ def named_tables(scope: Mapping[str, pa.Table], tree: exp.Expr) -> dict[str, pa.
     return {name: table for name, table in scope.items() if name in said}
 
 
+@dataclass(frozen=True)
+class JoinStep:
+    """A join that is all in the language, without its tables: the ``statement`` that gives the numbers of rows; and the
+    kind ``how`` that its pairs are completed to, None if its rows are those.
+    """
+
+    statement: Statement
+    how: str | None
+
+    def joined(self, run: RunJoin, left: JoinedTables, right: JoinedTables) -> JoinedTables:
+        """The rows of the join."""
+        r, s = self.numbers(run, left, right)
+        return both(left, right, r, s)
+
+    def numbers(self, run: RunJoin, left: JoinedTables, right: JoinedTables) -> tuple[pa.Array, pa.Array | None]:
+        """The numbers of the rows of R and S that the rows of the join consist of; of S None for semi and anti."""
+        return self.completed(*self.found(run, {"r": left.flat, "s": right.flat}), len(left), len(right))
+
+    def found(self, run: RunJoin, tables: Mapping[Side, pa.Table]) -> tuple[pa.Array, pa.Array | None]:
+        """The numbers before `completed`."""
+        rows = run(self.statement, tables)
+        return tuple(rows.column(side).combine_chunks() if side in _sides(self.statement.how) else None
+                     for side in SIDES)  # type: ignore[return-value]
+
+    def completed(self, r: pa.Array, s: pa.Array | None, rows_r: int, rows_s: int
+                  ) -> tuple[pa.Array, pa.Array | None]:
+        """The rows of a join of this kind by the numbers of its pairs, out of so many of R and S."""
+        if self.how is None:
+            return r, s
+        assert s is not None, "pairs have rows of both"
+        alone_r, alone_s = (np.setdiff1d(np.arange(rows), of.to_numpy(zero_copy_only=False))
+                            for rows, of in ((rows_r, r), (rows_s, s)))
+        if self.how in ("semi", "anti"):
+            return pa.array(alone_r if self.how == "anti" else np.unique(r.to_numpy(zero_copy_only=False))), None
+        left, right = self.how in ("left", "full"), self.how in ("right", "full")
+        of_r = [r.cast(pa.int64()), *([pa.array(alone_r)] if left else []), *([pa.nulls(
+            len(alone_s), pa.int64())] if right else [])]
+        of_s = [s.cast(pa.int64()), *([pa.nulls(len(alone_r), pa.int64())] if left else []), *([pa.array(
+            alone_s)] if right else [])]
+        return pa.concat_arrays(of_r), pa.concat_arrays(of_s)
+
+
+@dataclass(frozen=True)
+class FoldStep:
+    """An aggregate of this ``kind`` over the partners of each row of R, by a ``statement``, without its tables."""
+
+    statement: Statement
+    kind: type[exp.Expr]
+
+    def column(self, run: RunJoin, left: JoinedTables, right: JoinedTables) -> pa.Table:
+        """The values, as the column ``v``. Raises `InputError` for integers that do not fit."""
+        return self.of(run, {"r": left.flat, "s": right.flat})
+
+    def of(self, run: RunJoin, tables: Mapping[Side, pa.Table]) -> pa.Table:
+        """The same over R and S as flat tables."""
+        found = run(self.statement, tables).rename_columns(["n", "v"])
+        type_ = found.column("v").type
+        of_field = as_hugeint("v") if self.kind is exp.Sum and pa.types.is_integer(type_) else found.schema.field(
+            "v").with_nullable(True)
+        none = pa.chunked_array([pa.array([0 if self.kind is exp.Count else None], type_)])
+        return pa.table([values_at(found, none, len(tables["r"]))], schema=pa.schema([of_field]))
+
+
+def values_at(found: pa.Table, none: pa.ChunkedArray, rows: int) -> pa.ChunkedArray:
+    """The values ``v`` of ``found`` for the rows of the numbers ``n``, and that of ``none`` for the others."""
+    at = np.zeros(rows, np.int64)
+    at[found.column("n").to_numpy()] = 1 + np.arange(len(found))
+    return take(pa.chunked_array([*none.chunks, *found.column("v").chunks], none.type), pa.array(at))
+
+
+def both(left: JoinedTables, right: JoinedTables, r: pa.Array, s: pa.Array | None) -> JoinedTables:
+    """The rows of these numbers, side by side; without ``s`` those of ``left``."""
+    return JoinedTables({**left.taken(r), **(right.taken(s) if s is not None else {})})
+
+
+def _sides(how: str) -> tuple[Side, ...]:
+    return ("r",) if how in ("semi", "anti") else SIDES
+
+
 class TableJoin(OneTableTerms):
     """One join: of the rows so far, R, with more, S, by the conditions of ``join``.
 
@@ -143,12 +233,22 @@ class TableJoin(OneTableTerms):
 
     def __init__(self, db: Any, left: JoinedTables, right: JoinedTables, join: FromJoin, scope: Mapping[str, pa.Table]):
         names = (TableName(left.label, left.label), TableName(right.label, right.label))
-        super().__init__(db, Statement(StatementText(""), (), names), {"r": left.flat(), "s": right.flat()})
+        super().__init__(db, Statement(StatementText(""), (), names), {"r": left.flat, "s": right.flat})
         self._both: dict[Side, JoinedTables] = {"r": left, "s": right}
         self._join, self._scope = join, scope
         self._on, self._rest = list[exp.Expr](), list[exp.Expr]()
         self._parts = [(TableName(label, label), Schema.from_table(side, table)) for side in SIDES
                        for label, table in self._both[side].parts.items()]
+
+    @property
+    def left(self) -> JoinedTables:
+        """The rows before the join."""
+        return self._both["r"]
+
+    @property
+    def right(self) -> JoinedTables:
+        """The rows that are joined with these."""
+        return self._both["s"]
 
     @property
     def is_ours(self) -> bool:
@@ -232,14 +332,12 @@ class TableJoin(OneTableTerms):
         compared: exp.Expr = type(tree)(this=made[a], expression=made[b])
         return compared
 
-    def run(self, run: RunJoin) -> JoinedTables:
-        """The rows of the join."""
-        r, s = self.numbers(run)
-        left, right = self._both["r"], self._both["s"]
-        return JoinedTables({**left.taken(r), **(right.taken(s) if s is not None else {})})
+    def step(self) -> JoinStep | None:
+        """The join as a step that other tables can take; None where DuckDB computes a part of it."""
+        made = self._step()
+        return None if self._rest or self.computed else made
 
-    def numbers(self, run: RunJoin) -> tuple[pa.Array, pa.Array | None]:
-        """The numbers of the rows of R and S that the rows of the join consist of; of S None for semi and anti."""
+    def _step(self) -> JoinStep:
         how, match = self._join.how, None
         if self._join.match is not None:
             match = self.read(self._join.match, "MATCH_CONDITION")
@@ -249,17 +347,21 @@ class TableJoin(OneTableTerms):
             match = self._times(match)
         direct = how in get_args(How) and not self._rest
         base: Any = how if direct else "asof" if how.startswith("asof") else "inner"
-        sides: tuple[Side, ...] = ("r",) if base in ("semi", "anti") else SIDES
-        items = tuple(SelectItem(self.column(side, _ROW), side, side) for side in sides)
-        statement = replace(self._statement, items=items, on=(conjunction(self._on),), hows=(base,), match=match)
+        items = tuple(SelectItem(self.column(side, _ROW), side, side) for side in _sides(base))
+        return JoinStep(replace(self._statement, items=items, on=(conjunction(self._on),), hows=(base,), match=match),
+                        None if direct else how.removeprefix("asof_"))
+
+    def numbers(self, run: RunJoin) -> tuple[pa.Array, pa.Array | None]:
+        """The numbers of the rows of R and S that the rows of the join consist of; of S None for semi and anti."""
+        step = self._step()
         try:
-            rows = run(statement, self.tables)
+            r, s = step.found(run, self.tables)
         except StatementError as error:
             raise StatementError(self._as_written(str(error))) from None
-        r, s = (rows.column(side).combine_chunks() if side in sides else None for side in SIDES)
-        if not direct:
-            return self._completed(how.removeprefix("asof_"), *self._verified(r, s))
-        return r, s
+        if self._rest:
+            assert s is not None
+            r, s = map(pa.array, self._verified(r, s))
+        return step.completed(r, s, len(self._both["r"]), len(self._both["s"]))
 
     def nearest(self, run: RunJoin, by: exp.Nearest) -> tuple[Ints, Ints] | None:
         """The numbers of the rows of R and S that ``by`` pairs, found by a search; None for other distances than that
@@ -283,10 +385,9 @@ class TableJoin(OneTableTerms):
             return rows.column("r").to_numpy(), rows.column("s").to_numpy()
         return None
 
-    def folded(self, run: RunJoin, tree: exp.Expr) -> pa.Table | None:
-        """The numbers ``n`` of the rows of an inner join's R that have partners, and of each ``v``, the value ``tree``
-        of its partners, found without pairs; None where it is more than a count, a sum, a mean, a least or a greatest
-        value of a column.
+    def fold(self, tree: exp.Expr) -> FoldStep | None:
+        """The values ``tree`` of the partners of each row of an inner join's R, found without pairs; None where it is
+        more than a count, a sum, a mean, a least or a greatest value of a column.
         """
         counts = isinstance(tree, exp.Count) and isinstance(tree.this, (exp.Star, exp.Column))
         if not self.is_ours or any(of for name, of in tree.args.items() if name not in ("this", "big_int")):
@@ -298,17 +399,15 @@ class TableJoin(OneTableTerms):
             if not (isinstance(tree, (exp.Min, exp.Max)) and _is_plain(type_)) and not (
                     isinstance(tree, (exp.Sum, exp.Avg)) and (pa.types.is_integer(type_) or type_ == pa.float64())):
                 return None
-        with contextlib.suppress(InputError):  # integers that do not fit
-            made = self.partial(run, [tree]).rename_columns(["n", "v"])
-            if isinstance(tree, exp.Sum) and pa.types.is_integer(made.column("v").type):
-                made = made.set_column(1, as_hugeint("v"), made.column("v"))
-            return made
-        return None
+        return FoldStep(self._folding([tree]), type(tree))
 
     def partial(self, run: RunJoin, trees: Sequence[exp.Expr]) -> pa.Table:
         """The numbers ``n`` of the rows of R that bring rows of the join, and of each the values of the aggregates
         ``trees`` over these, in columns v0, v1, … An argument that is no column is one that DuckDB computes.
         """
+        return run(self._folding(trees), self.tables)
+
+    def _folding(self, trees: Sequence[exp.Expr]) -> Statement:
         items = [SelectItem(self.column("r", _ROW), "n", "n")]
         for n, tree in enumerate(trees):
             made = self.resolved(tree)
@@ -316,8 +415,8 @@ class TableJoin(OneTableTerms):
                     made.this, (exp.Star, exp.Column, exp.Distinct)):
                 made.set("this", self.computed_column(made.this, "s"))
             items.append(SelectItem(made, f"v{n}", f"v{n}"))
-        return run(replace(self._statement, items=tuple(items), on=(conjunction(self._on),), grouped=True,
-                           hows=(cast(How, self._join.how),)), self.tables)
+        return replace(self._statement, items=tuple(items), on=(conjunction(self._on),), grouped=True,
+                       hows=(cast(How, self._join.how),))
 
     def _as_written(self, message: str) -> str:
         """``message`` with what the user wrote in place of the columns that were computed for it."""
@@ -347,25 +446,10 @@ class TableJoin(OneTableTerms):
     def _verified(self, r: pa.Array, s: pa.Array) -> tuple[Ints, Ints]:
         """Those of the pairs for which DuckDB finds the rest of the conditions true."""
         pairs = r.to_numpy(zero_copy_only=False), s.to_numpy(zero_copy_only=False)
-        if not self._rest:
-            return pairs
         rest = " AND ".join(f"({sql_text(tree)})" for tree in self._rest)
         both = JoinedTables({**self._both["r"].taken(r), **self._both["s"].taken(s)})
         at = both.where(self._db, rest, self._scope)
         return pairs[0][at], pairs[1][at]
-
-    def _completed(self, how: str, r: Ints, s: Ints) -> tuple[pa.Array, pa.Array | None]:
-        """The rows of a join of kind ``how`` by the numbers of its pairs."""
-        alone = {side: np.setdiff1d(np.arange(len(self._both[side])), of)
-                 for side, of in zip(SIDES, (r, s), strict=True)}
-        if how in ("semi", "anti"):
-            return pa.array(alone["r"] if how == "anti" else np.unique(r)), None
-        of_r = [pa.array(r, pa.int64()), pa.array(alone["r"], pa.int64()) if how in ("left", "full") else None,
-                pa.nulls(len(alone["s"]), pa.int64()) if how in ("right", "full") else None]
-        of_s = [pa.array(s, pa.int64()), pa.nulls(len(alone["r"]), pa.int64()) if how in ("left", "full") else None,
-                pa.array(alone["s"], pa.int64()) if how in ("right", "full") else None]
-        made = [pa.concat_arrays([a for a in of if a is not None]) for of in (of_r, of_s)]
-        return made[0], made[1]
 
 
 def lateral_columns(db: Any, before: Mapping[str, pa.Table], item: FromItem, label: str,

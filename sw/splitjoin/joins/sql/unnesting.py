@@ -4,7 +4,9 @@ that a SELECT has for each.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +14,8 @@ from sqlglot import exp
 
 from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, SplitJoinError, StatementError
-from splitjoin.lang.layouts import take
 
+from .answer_steps import chosen, nearest_value, numbers_left, one_table, rows_of, truth_values, values_in_order
 from .database import aggregate_names, ask
 from .subqueries import (
     Database,
@@ -26,7 +28,7 @@ from .subqueries import (
     subquery_value,
     with_marks,
 )
-from .table_join import JoinedTables, StatementRun, TableJoin
+from .table_join import JoinedTables, StatementRun, TableJoin, values_at
 from .trees import FromItem, FromJoin, named_column, quoted, sql_text
 
 #: The error for a statement with several joins where one is meant.
@@ -58,14 +60,16 @@ class Unnesting:
         if self._run.only_one and self._run.joins:
             raise StatementError(ONE_JOIN)
         left: Ints | None = None
+        made = self._run.steps.made
         for conditions in join.steps(one=self._run.only_one):
-            work = self.join(join.inner, join.how, rows if left is None else JoinedTables(rows.taken(pa.array(left))),
-                             conditions)
+            work = self.join(join.inner, join.how, rows if left is None else made(rows_of, rows, left), conditions)
             if ours and not work.is_ours:
                 return None
             self._run.count(work)
-            kept = work.numbers(self._run.two)[0].to_numpy()
-            left = kept if left is None else left[kept]
+            step = work.step()
+            kept = work.numbers(self._run.two)[0].to_numpy() if step is None else made(
+                partial(numbers_left, step), work.left, work.right)
+            left = kept if left is None else made(chosen, left, kept)
         return left
 
     def left_by_terms(self, condition: exp.Expr, rows: JoinedTables) -> Ints | None:
@@ -91,12 +95,11 @@ class Unnesting:
     def truth_of(self, term: exp.Expr, rows: JoinedTables) -> pa.Table | None:
         """The values of ``term``, a test on the rows of a SELECT, for each row; None where it is no join."""
         tests = [term] if is_exists(term) else [term, exp.Not(this=exp.Paren(this=term.copy()))]
-        found = [np.isin(np.arange(len(rows)), left) for left in (self.left_by(of, rows) for of in tests) if (
-            left is not None)]
-        if len(found) < len(tests):
+        found = [self.left_by(of, rows) for of in tests]
+        if any(left is None for left in found):
             return None
-        true, *false = found
-        return pa.table({"v": pa.array(true, mask=~(true | false[0]) if false else None)})
+        made: pa.Table = self._run.steps.made(truth_values, rows, *found)
+        return made
 
     def value_of(self, query: exp.Expr, rows: JoinedTables) -> pa.Table | None:
         """The values of ``query``, a SELECT that is a value, for each row; None where it is no join.
@@ -107,44 +110,42 @@ class Unnesting:
         if nearest is not None and len(nearest.names) == 1:
             work = self.join(nearest.inner, "asof_left", rows)
             self._run.count(work)
-            r, s = work.numbers(self._run.two)
-            assert s is not None
-            at = np.empty(len(rows), np.int64)
-            at[r.to_numpy()] = np.arange(len(rows))
-            return pa.table({"v": take(nearest.inner.table.column(nearest.names[0]), s.take(pa.array(at)))})
+            made: pa.Table
+            if (step := work.step()) is not None:
+                made = self._run.steps.made(partial(nearest_value, step, nearest.names[0]), work.left, work.right)
+                return made
+            return values_in_order(*work.numbers(self._run.two), nearest.inner.table.column(nearest.names[0]))
         value = subquery_value(query, rows.parts, self.database)
         if value is None:
             return None
         work = self.join(value.inner, "inner", rows)
         self._run.count(work)
+        fold = work.fold(value.value) if value.folds else None
+        with contextlib.suppress(InputError):  # integers that do not fit
+            if fold is not None:
+                made = fold.of(self._run.two, work.tables) if work.computed else self._run.steps.made(
+                    fold.column, work.left, work.right)
+                return made
         return self._values(value, work, len(rows))
 
     def _values(self, value: SubqueryValue, work: TableJoin, rows: int) -> pa.Table:
         label, met, said = value.inner.label, value.inner.table, sql_text(value.value)
         source, listed = f"splitjoin_met AS {quoted(label)}", said if value.folds else f"first({said})"
-        found = work.folded(self._run.two, value.value) if value.folds else None
-        if found is None:
-            r, s = work.numbers(self._run.two)
-            met = JoinedTables({label: met}).taken(s)[label].append_column(_ROW, r)
-            found = ask(self._run.db, f"SELECT {quoted(_ROW)} AS n, {listed} AS v, count(*) AS c FROM {source} "
-                                      f"GROUP BY 1", {"splitjoin_met": met}, said)
-            if not value.folds and len(found) and max(found.column("c").to_pylist()) > 1:
-                raise InputError(f"a SELECT that is a value must have one row at most, but {said} has several for one "
-                                 f"row around it; write for example max(…), or LIMIT 1")
-            none = ask(self._run.db, f"SELECT {listed} AS v FROM {source} WHERE false", {"splitjoin_met": met},
-                       said).column(0)
-        else:  # an aggregate that is folded here
-            of_none = [0 if isinstance(value.value, exp.Count) else None]
-            none = pa.chunked_array([pa.array(of_none, found.column("v").type)])
-        at = np.zeros(rows, np.int64)
-        at[found.column("n").to_numpy()] = 1 + np.arange(len(found))
-        both = pa.chunked_array([*none.chunks, *found.column("v").chunks], found.column("v").type)
-        return pa.table([take(both, pa.array(at))], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
+        r, s = work.numbers(self._run.two)
+        met = JoinedTables({label: met}).taken(s)[label].append_column(_ROW, r)
+        found = ask(self._run.db, f"SELECT {quoted(_ROW)} AS n, {listed} AS v, count(*) AS c FROM {source} GROUP BY 1",
+                    {"splitjoin_met": met}, said)
+        if not value.folds and len(found) and max(found.column("c").to_pylist()) > 1:
+            raise InputError(f"a SELECT that is a value must have one row at most, but {said} has several for one "
+                             f"row around it; write for example max(…), or LIMIT 1")
+        none = ask(self._run.db, f"SELECT {listed} AS v FROM {source} WHERE false", {"splitjoin_met": met},
+                   said).column(0)
+        return pa.table([values_at(found, none, rows)], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
 
     def join(self, inner: InnerRows, how: str, rows: JoinedTables,
              conditions: Sequence[exp.Expr] | None = None) -> TableJoin:
         """The join of ``rows`` with ``inner``, by its conditions or these ``conditions``."""
-        right = JoinedTables({inner.label: inner.table})
+        right = self._run.steps.made(partial(one_table, inner.label), inner.table)
         work = TableJoin(self._run.db, rows, right, FromJoin(how, FromItem(None, inner.label)), self._scope)
         refused: SplitJoinError | None = None
         try:
