@@ -216,7 +216,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("SELECT DISTINCT x FROM r ASOF JOIN s ON r.t >= s.due AND levenshtein(r.k, s.k) < 2", PredicateError, "LEVENSHT"),
     ("SELECT DISTINCT x FROM r, s USING SAMPLE 3", StatementError, "USING SAMPLE is not supported"),
     ("SELECT r.k AS q, upper(s.k) AS q FROM r, s", StatementError, "result columns must have distinct names, but 'q'"),
-    ("SELECT 1 FROM r, 'x.csv' AS q WHERE x IN (SELECT a FROM s)", InputError, "the table 'x.csv' of the statement is"),
+    ("SELECT 1 FROM r, 'x.csv' AS q WHERE x IN (SELECT a FROM s)", InputError, "there is no file x.csv"),
     ("SELECT x FROM (SELECT x FROM r, read_csv('/etc/hosts')) q, s", InputError,
      "calls read_csv; give the file"),
     ("SELECT x FROM (SELECT x FROM r WHERE x IN (FROM read_csv('/etc/hosts'))) q, s", InputError,
