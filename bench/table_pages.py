@@ -72,7 +72,7 @@ def _statements(found: dict[tuple[str, int, str], tuple[float, float]]) -> Itera
     """The writings of statements, by what the first says, by rows, and by whether their texts came before: the seconds
     of the cheapest and the dearest.
     """
-    columns = [(rows, turn) for rows in sorted({rows for _, rows, _ in found}) for turn in ("first", "again")]
+    columns = sorted({(rows, turn) for _, rows, turn in found}, key=lambda column: (column[0], column[1] == "again"))
     if not columns:
         return
     yield ("\nStatements that say the same, the cheapest and the dearest of each, CPU seconds with one thread, by rows "

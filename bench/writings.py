@@ -178,20 +178,22 @@ def window_joins(n: int) -> dict[str, Callable[[], Any]]:
 def main() -> None:
     """All figures."""
     parser = options_of(__doc__ or "")
-    parser.add_argument("--only", help="measure conditions whose names hold this, and keep the others' figures")
+    parser.add_argument("--only", help="measure the one of this name, or those whose names hold this, and keep "
+                        "the others' figures")
     options = parser.parse_args()
     rows, turns = (20_000, 2) if options.quick else (100_000, 4)
     sizes = (rows,) if options.quick else (rows, 10 * rows)
     out = Recorder("writings", quick=options.quick)
-    how_measured = f"the least of {turns} turns after a first one, one thread, loops compiled before"
-    chosen = [name for name in (*WRITINGS, *SPELLINGS, *STATEMENTS, "window join") if (options.only or "") in name]
+    known = (*WRITINGS, *SPELLINGS, *STATEMENTS, "window join")
+    chosen = [options.only] if options.only in known else [name for name in known if (options.only or "") in name]
     out.keep(lambda row: row["config"]["condition"] not in chosen)
 
     def measured(calls: dict[str, Callable[[], Any]], config: dict[str, Any], named: str = "writing_seconds", *,
                  anew: bool = False) -> dict[str, Any]:
         took: dict[str, list[float]] = {}
         found = dict[str, Any]()
-        for _ in range(1 + turns):
+        counted = 2 if config["rows"] > rows else turns
+        for _ in range(1 + counted):
             for name, call in calls.items():
                 if anew:
                     recent.forget()
@@ -199,7 +201,8 @@ def main() -> None:
                 found[name] = call()
                 took.setdefault(name, []).append(time.process_time() - begin)
         least = sorted(min(seconds[1:]) for seconds in took.values())
-        said = f"{how_measured}, which forgot each text before it came" if anew else how_measured
+        said = (f"the least of {counted} turns after a first one, one thread, loops compiled before"
+                f"{', each text forgotten before it comes' if anew else ''}")
         for metric, value in ((f"{named}_least", least[0]), (f"{named}_most", least[-1])):
             out.add(metric, value, "s", config, said)
         return found
