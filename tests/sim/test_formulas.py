@@ -63,7 +63,8 @@ def test_decided_in_the_cores(name):
 
 
 @pytest.mark.parametrize(("core", "on"), [("bucket", CONDITIONS["determinant beside a band"]),
-                                          at_length("hash", f"{DOT} AND r.w % 4 = s.c % 4")])
+                                          at_length("hash", f"{DOT} AND r.w % 4 = s.c % 4"),
+                                          at_length("ordered", f"{DOT} AND abs(r.y - s.b) <= 12")])
 def test_beside_an_index(core, on):
     """The interval tests by which an index finds candidates stay."""
     plan = check(PysimDevice(cores=1, capacity=16, core=core, stall_out=0.5, seed=2), query(on), core)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory, WritePort
 from amaranth.lib.wiring import In, Out
 
+from splitjoin.base.errors import InputError
 from splitjoin.hls.design import Design
 from splitjoin.hls.graph import Node
 from splitjoin.hls.kernels import Port
@@ -17,6 +19,7 @@ from splitjoin.hls.reports import Report, report_of
 from splitjoin.lang.fold import Width
 
 from ..backend.library import Converted, Library
+from ..backend.names import is_keyword
 from ..backend.source_names import source_names
 from .graph import Datapath
 
@@ -155,7 +158,12 @@ class KernelComponent(wiring.Component):
 
 
 def kernel_verilog(design: Design, name: str) -> str:
-    """The component of ``design`` as Verilog-2001, with the top module ``name``."""
+    """The component of ``design`` as Verilog-2001, with the top module ``name``. Raises `InputError` for a name that
+    Verilog does not have.
+    """
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or is_keyword(name):
+        raise InputError(f"a module's name must consist of letters, digits and _, begin with no digit, and be no "
+                         f"reserved word, unlike {name!r}; give another one by name=")
     with source_names():
         library = Library(name)
         library.add(Converted.of(KernelComponent(design), name))

@@ -47,7 +47,7 @@ def verilog(fn: Any, *, clock: float | None = None, interval: int | None = None,
     Further arguments and errors: as for `component`.
     """
     design = design_of(fn, clock, interval, family)
-    text: str = _hardware().kernel_verilog(design, name or design.kernel.name)
+    text: str = _hardware().kernel_verilog(design, design.kernel.name if name is None else name)
     return text
 
 

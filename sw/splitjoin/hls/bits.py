@@ -16,6 +16,8 @@ from .delays import BLOCK_RAM, FACTOR, FETCH, GATE, STORE, chain_ns, product_ns
 from .graph import Graph, Node
 from .lut_network import FALSE, TRUE, LutNetwork
 
+#: Bits up to which a sum is no carry chain where Yosys maps it for ECP5.
+_SHORT = 4
 #: The fewest registers that are reset by a condition of their own.
 _LEAST_RESET = 2
 #: The bits of a value, the lowest first, as signals of a `LutNetwork`.
@@ -56,6 +58,7 @@ class GraphBits:
         self._inputs, self._interval, self._ahead = inputs, interval, 0.0
         self._graph = graph
         self._network = LutNetwork(inputs, GATE, wide=wide)
+        self._short = wide and inputs == 4
         self._words: list[Word] = []
         self._cycles: list[int] = []
         self._macros: dict[object, _Macro] = {}
@@ -298,8 +301,18 @@ class GraphBits:
         return self._difference(a, b)[-1]
 
     def _chain(self, a: Word, b: Word, *, inverted: bool) -> Word:
-        """A carry chain; equal ones are made once."""
+        """A carry chain; equal ones are made once. Of few bits LUTs, as Yosys maps them for ECP5."""
+        if self._short and len(a) <= _SHORT:
+            return self._rippled(a, [x ^ inverted for x in b], int(inverted))
         return self._macro(("-" if inverted else "+", tuple(a), tuple(b)), (*a, *b), len(a), chain_ns(len(a)), 0)
+
+    def _rippled(self, a: Word, b: Word, carry: int) -> Word:
+        """``a + b`` and ``carry`` by gates."""
+        net, found = self._network, Word()
+        for x, y in zip(a, b, strict=True):
+            found.append(net.differ(net.differ(x, y), carry))
+            carry = net.either(net.both(x, y), net.both(carry, net.either(x, y)))
+        return found
 
     def _macro(self, key: object, operands: Sequence[int], width: int, ns: float, parts: int, luts: int = 0) -> Word:
         if key not in self._macros and width:

@@ -56,11 +56,11 @@ class Builder(ABC):
             raise UnsupportedError(f"{column.name} is a fraction")
         self._known[column] = number, 1
 
-    def fit(self, a: int, low: int, high: int) -> int:
-        """The value of operation ``a``, which is stated to lie within ``low`` and ``high``."""
+    def fit(self, a: int, low: int, high: int, *, promised: bool = False) -> int:
+        """The value of operation ``a``, which lies within ``low`` and ``high``; ``promised``: as the source says."""
         node = self.nodes[a]
         low, high = max(low, node.low), min(high, node.high)
-        return a if (low, high) == (node.low, node.high) else self._add("fit", (a,), low, high)
+        return a if (low, high) == (node.low, node.high) else self._add("fit", (a,), low, high, int(promised))
 
     def read(self, memory: TupleMemory, address: int, low: int, high: int) -> int:
         """The number at ``address`` of ``memory``, which lies within ``low`` and ``high``."""

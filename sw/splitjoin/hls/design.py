@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from splitjoin.base.errors import InputError, UnsupportedError
 
+from .balance import carry_saved
 from .kernels import Kernel, compiled
 from .memories import READS, forwarded
-from .pipeline import Carried, ScheduledGraph, scheduled
+from .pipeline import Carried, IntervalError, ScheduledGraph, scheduled
 
 #: FPGA family → inputs of its LUTs.
 FAMILIES = {"ecp5": 4, "ultrascale": 6}
@@ -31,26 +33,28 @@ def design_of(fn: Any, clock: float | None, interval: int | None, family: str) -
     """The design of ``fn``; ``interval``: None for the shortest one."""
     if family not in FAMILIES:
         raise InputError(f"the family must be one of {', '.join(FAMILIES)}, not {family!r}")
-    if clock is not None and not (isinstance(clock, (int, float)) and clock > 0):
+    if clock is not None and not (type(clock) in (int, float) and clock > 0):
         raise InputError(f"the clock must be a number of MHz above 0, or None, not {clock!r}")
-    if interval is not None and not (isinstance(interval, int) and interval >= 1):
+    if interval is not None and not (type(interval) is int and interval >= 1):
         raise InputError(f"the interval must be a number of cycles from 1 on, or None, not {interval!r}")
     kernel = compiled(fn)
     # What is written to block RAM comes late for the next operands, but for registers that hold the last writes.
     depths = _FORWARDED if any(memory.block and memory.written for memory in kernel.memories) else 0
     found: list[Design] = []
-    for depth in range(depths + 1):
+    refused: list[UnsupportedError] = []
+    for depth, saves in product(range(depths + 1), (False, True)):
         graph, slots = forwarded(kernel.graph, len(kernel.slots), kernel.memories, depth)
-        form = replace(kernel, graph=graph, slots=(*kernel.slots, *slots)) if depth else kernel
+        form = replace(kernel, graph=carry_saved(graph) if saves else graph, slots=(*kernel.slots, *slots))
         try:
             pipeline = scheduled(form.graph, clock, interval=interval, carried=_carried(form, 1 + depth))
-        except UnsupportedError:
-            if depth == depths and not found:
-                raise
+        except UnsupportedError as error:
+            refused.append(error)
             continue
         found.append(Design(form, pipeline, family, clock))
         if pipeline.interval in (1, interval):
             break
+    if not found:
+        raise min(refused, key=lambda error: error.least if isinstance(error, IntervalError) else 0)
     return min(found, key=lambda design: design.pipeline.interval)
 
 

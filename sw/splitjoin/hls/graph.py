@@ -15,9 +15,10 @@ class Node:
 
     ``kind``: ``input`` (column ``side``, ``name``), ``constant`` (``low``), ``+ - * & | ^``, ``abs``, ``min``, ``max``,
     ``=``, ``<``, ``and``, ``or``, ``not``, ``choose`` (condition, then, otherwise), ``shift`` (by ``places`` to the
-    left, or to the right if negative), ``bits`` (the lowest ``places`` bits), ``fit`` (the value, which is stated to
-    lie within ``low`` and ``high``). Of memories (`splitjoin.hls.memories`): ``read``, ``fetch`` (at an address of
-    ``places`` bits) and ``write`` (the number, whether it is written, the address, and the reads, which come before).
+    left, or to the right if negative), ``bits`` (the lowest ``places`` bits), ``fit`` (the value, which lies within
+    ``low`` and ``high``; as the source promises if ``places`` is 1). Of memories (`splitjoin.hls.memories`): ``read``,
+    ``fetch`` (at an address of ``places`` bits) and ``write`` (the number, whether it is written, the address, and the
+    reads, which come before).
     ``args``: the operands' numbers.
     """
 

@@ -20,7 +20,7 @@ from typing import Any
 from splitjoin.base.errors import PredicateError, UnsupportedError
 from splitjoin.lang.fold import Program, Slot, Width, scaled
 from splitjoin.lang.ir import Case, Col, Expr, Lit
-from splitjoin.lang.properties import value_range
+from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.python.classes import (
     NumberField,
     StatefulClass,
@@ -42,6 +42,9 @@ from .balance import balanced
 from .graph import Graph, width_of
 from .memories import MemoryTuple, TupleMemory, with_writes
 from .programs import build_graph
+
+#: Annotations that state no width.
+_PLAIN: tuple[Any, ...] = (int, bool, "int", "bool")
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,9 @@ class _Class(StatefulClass):
             if len(field.names) > TupleMemory.MOST:
                 raise UnsupportedError(f"{of.__name__}.{name} has {len(field.names):,} numbers, and a tuple of a state "
                                        f"at most {TupleMemory.MOST:,}")
+        if "__init__" in vars(of):
+            raise PredicateError(f"{of.__name__}.__init__ is not compiled; the state begins with 0, or with what "
+                                 f"init(self) sets")
         #: What the numbers of each attribute are in the beginning.
         made = iter(self._init().values())
         self.init = {name: tuple(next(made) for _ in field.widths) for name, field in self._fields.items()}
@@ -271,12 +277,17 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     parameters = list(signature.parameters.values())[state is not None:]
     for p in parameters:
         if p.kind is not p.POSITIONAL_OR_KEYWORD or p.default is not p.empty:
-            raise PredicateError(f"{source.name} must have plain parameters, without defaults, not {p}")
+            raise source.located(PredicateError(f"{source.name} must have plain parameters, without defaults, not "
+                                                f"{p.name}"), source.tree.args)
     if not parameters:
-        raise PredicateError(f"{source.name} must have a parameter, such as x: splitjoin.unsigned(8)")
-    inputs = tuple(Port(p.name, stated_field(f"parameter {p.name} of {source.name}",
-                                             None if p.annotation is p.empty else p.annotation, known))
-                   for p in parameters)
+        raise source.located(PredicateError(f"{source.name} must have a parameter, such as x: splitjoin.unsigned(8)"),
+                             source.tree)
+    try:
+        inputs = tuple(Port(p.name, stated_field(f"parameter {p.name} of {source.name}",
+                                                 None if p.annotation is p.empty else p.annotation, known))
+                       for p in parameters)
+    except PredicateError as error:
+        raise source.located(error, source.tree) from None
     arguments: dict[str, Any] = {
         p.name: _argument(p) for p in inputs}
     execution = _Typed(source, steps)
@@ -294,7 +305,11 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
         for at, made in ends.items():
             memories.append(made.at_the_end(state.init[at]))
             new += made.outputs(steps.raw)
-    outputs, values = _results(source, signature.return_annotation, known, result, steps)
+    try:
+        outputs, values = _results(source, signature.return_annotation, known, result, steps)
+    except PredicateError as error:
+        returned = [node for node in ast.walk(source.tree) if isinstance(node, ast.Return)]
+        raise source.located(error, returned[-1] if returned else source.tree) from None
     present = [result.present.expr] if isinstance(result, _Optional) else []
     program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
     by_name = {memory.name: memory for memory in memories}
@@ -339,7 +354,10 @@ def _results(source: FunctionSource, hint: Any, known: Mapping[str, Any], result
         raise PredicateError(f"{source.name} must return a number or a tuple of numbers")
     hint = declared(hint)
     hints: list[Any] = [None] * len(values)
-    if hint is not inspect.Signature.empty and hint not in (int, bool, "int", "bool"):
+    if hint is inspect.Signature.empty and isinstance(result, Struct) and not any(
+            of in _PLAIN for of in inspect.get_annotations(result.of).values()):
+        hint = result.of
+    if hint is not inspect.Signature.empty and hint not in _PLAIN:
         if isinstance(hint, str):
             hint = eval(hint, dict(known))  # the user's annotation, as typing evaluates it
         if is_struct(hint):
@@ -358,7 +376,11 @@ def _results(source: FunctionSource, hint: Any, known: Mapping[str, Any], result
             continue
         e = lift(value, at) if is_traced(value) or isinstance(value, (int, float)) else None
         if e is None or not (isinstance(e.type, Bool) or is_exact(e.type)):
-            raise PredicateError(f"{source.name} must return numbers, not {value!r}")
+            raise PredicateError(f"{source.name} must return numbers, whole ones or in fixed point, not {value!r}"
+                                 f"{'; write // in place of /' if e is not None else ''}")
+        if is_exact(e.type) and denominator(e) != 1:
+            raise PredicateError(f"{source.name} returns {value!r}, which may have a fraction; write // 1, which "
+                                 f"rounds down, or annotate the result with splitjoin.hls.fixed(bits, fraction)")
         widths.append(None)
         made.append(steps.column(Case(EXACT, (e,), (Lit(EXACT, 1),), Lit(EXACT, 0)) if isinstance(e.type, Bool) else e))
     return widths, made

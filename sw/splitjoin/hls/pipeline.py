@@ -9,6 +9,7 @@ scheduling, MICRO 1994).
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,8 +67,26 @@ class ScheduledGraph:
         return found
 
 
+class IntervalError(UnsupportedError):
+    """An interval is shorter than ``least``, the least one."""
+
+    def __init__(self, said: str, least: int):
+        super().__init__(said)
+        self.least = least
+
+
 class _Recurrence(Exception):
-    """A state is needed before it is there."""
+    """A state is needed before it is there: the operation that gives it."""
+
+    def __init__(self, write: int):
+        super().__init__(write)
+        self.write = write
+
+
+def _located(graph: Graph, number: int) -> str:
+    """Where operation ``number`` is in a source, in a line of its own; nothing if that is not known."""
+    place = graph.places[number] if graph.places else None
+    return "" if place is None else f"\n  {place[0]}, line {place[1]}:\n    {linecache.getline(*place).strip()}"
 
 
 def scheduled(graph: Graph, clock: float | None, *, interval: int | None = 1,
@@ -84,11 +103,12 @@ def scheduled(graph: Graph, clock: float | None, *, interval: int | None = 1,
     if interval is not None:
         try:
             return _Schedule(graph, clock, room, interval, states).found()
-        except _Recurrence:
+        except _Recurrence as late:
             least = scheduled(graph, clock, interval=None, carried=carried).interval
             at = "" if clock is None else f"at {clock:g} MHz "
-            raise UnsupportedError(f"{at}the next state is there after {least} cycles, so the interval "
-                                   f"must be at least {least}, not {interval}; or ask for a slower clock") from None
+            raise IntervalError(f"{at}the next state is there after {least} cycles, so the interval must be at least "
+                                f"{least}, not {interval}; or ask for a slower clock{_located(graph, late.write)}",
+                                least) from None
     for tried in range(1, _LONGEST + 1):
         try:
             return _Schedule(graph, clock, room, tried, states).found()
@@ -118,14 +138,14 @@ class _Schedule:
         while True:
             cycles, units = self._placed(reads)
             most = 1 + 2 * max(cycles, default=0) + len(reads) if most is None else most
-            late = {state.read: cycles[state.write] - slack for state in self._states
+            late = {state: cycles[state.write] - slack for state in self._states
                     if state.write != state.read
                     and cycles[state.write] > cycles[state.read] + (slack := state.slack(self._interval))}
             if not late:
                 return ScheduledGraph(self._graph, tuple(cycles), self._interval, tuple(units), self._states)
-            reads |= late
+            reads |= {state.read: cycle for state, cycle in late.items()}
             if max(reads.values()) > most:
-                raise _Recurrence
+                raise _Recurrence(max(late, key=lambda state: late[state]).write)
 
     def _placed(self, reads: Mapping[int, int]) -> tuple[list[int], list[int | None]]:
         bits, cycles, units = GraphBits(self._graph, interval=self._interval), list[int](), list[int | None]()
@@ -147,7 +167,8 @@ class _Schedule:
                         "a read of block RAM")
                     raise UnsupportedError(f"{what} takes {ns + REGISTERS:.1f} ns, "
                                            f"so the clock must be at most {1000 / (ns + REGISTERS):.0f} MHz, not "
-                                           f"{self._clock:g}; state fewer bits, or ask for a slower clock")
+                                           f"{self._clock:g}; state fewer bits, or ask for a slower clock"
+                                           f"{_located(self._graph, n)}")
             unit = None
             if kind is not None:
                 unit = taken[kind, cycle % self._interval] + sum(u for k, u in self._units.items() if k < kind)

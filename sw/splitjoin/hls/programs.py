@@ -32,7 +32,7 @@ def build_graph(program: Program, known: Mapping[str, int] | None = None, names:
             number = builder.read(reads[column.name], number, *column.range)
         if column.name in stated:
             assert column.range is not None
-            number = builder.fit(number, *column.range)
+            number = builder.fit(number, *column.range, promised=True)
         builder.let(column, (number, per))
     outputs = []
     for e in program.outputs:

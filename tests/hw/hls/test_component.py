@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Cat, ResetInserter, Signal, signed as signed_shape
 from amaranth.sim import Simulator
+from bench.hls_suite.typed import Varint
 
 from splitjoin import InputError, PredicateError, UnsupportedError, hls
 from splitjoin.hls import fixed, signed, unsigned
@@ -402,6 +403,7 @@ def test_an_enable_takes_the_place_of_a_hold_multiplexer() -> None:
     (crc8, {"clock": -1}, "the clock must be a number of MHz above 0, or None, not -1"),
     (crc8, {"interval": 0}, "the interval must be a number of cycles from 1 on, or None, not 0"),
     (crc8, {"family": "ice40"}, "the family must be one of ecp5, ultrascale, not 'ice40'"),
+    (crc8, {"clock": True}, "the clock must be a number of MHz above 0, or None, not True"),
 ])
 def test_wrong_arguments(fn: Any, how: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
@@ -410,8 +412,11 @@ def test_wrong_arguments(fn: Any, how: dict[str, Any], said: str) -> None:
 
 def test_a_state_that_comes_later_needs_a_longer_interval() -> None:
     with pytest.raises(UnsupportedError, match=r"at 140 MHz the next state is there after 2 cycles, so the interval "
-                                               r"must be at least 2, not 1; or ask for a slower clock"):
+                                               r"must be at least 2, not 1; or ask for a slower clock\n.*test_component"
+                                               r".py, line [0-9]+:\n    self.x = \(self.x \* self.x >> 7\)"):
         hls.component(Squares, clock=140, interval=1)
+    with pytest.raises(UnsupportedError, match=r"(?s)'\*' of 32 bits takes 6.9 ns, .*line [0-9]+:\n    self.x = "):
+        hls.component(Squares, clock=200)
     assert hls.component(Squares, clock=140).interval == 2
 
 
@@ -579,10 +584,114 @@ def test_what_is_not_compiled_points_at_its_line() -> None:
     with pytest.raises(PredicateError, match=r"(?s)up to 256 rounds, and this one may have more; count them, as in "
                                              r".*while x != 3"):
         hls.component(endless)
-    with pytest.raises(PredicateError, match=r"parameter x of untyped must be annotated with splitjoin.signed"):
+    with pytest.raises(PredicateError, match=r"(?s)parameter x of untyped must be annotated with splitjoin.signed.*"
+                                             r"line [0-9]+, in untyped"):
         hls.component(untyped)
     with pytest.raises(PredicateError, match=r"the class Bare must stand under @splitjoin.hls.kernel"):
         hls.component(Bare)
+
+
+def third(x: unsigned(8)):
+    return x / 3
+
+
+def tenth(x: unsigned(8)):
+    return x * 0.1
+
+
+def summed_up_to(x: unsigned(8)):
+    return sum(n for n in range(x))
+
+
+def squared(x: unsigned(8)):
+    return x ** 2
+
+
+def shown(x: unsigned(8)):
+    print(x)
+    return x
+
+
+def split(x: (unsigned(8),) * 4):
+    a, *_ = x
+    return a
+
+
+@pytest.mark.parametrize(("fn", "said"), [
+    (third, r"must return numbers, whole ones or in fixed point, not x / 3; write // in place of /.*return x / 3"),
+    (tenth, r"returns x \* 0.1, which may have a fraction; write // 1, which .*fixed\(bits, .*return x \* 0.1"),
+    (summed_up_to, r"range needs numbers that are known before the run; write the most rounds .*in range\(x\)"),
+    (squared, r"a power is not compiled; write products.*return x \*\* 2"),
+    (shown, r"'print\(x\)' is not compiled; statements are"),
+    (split, r"names, attributes of self, and items .* are assigned to.*a, \*_ = x")])
+def test_refusals_say_what_to_write(fn: Any, said: str) -> None:
+    with pytest.raises(PredicateError, match=f"(?s){said}"):
+        hls.component(fn)
+
+
+def test_a_constructor_is_not_left_out_in_silence() -> None:
+    class Started:
+        n: unsigned(8)
+
+        def __init__(self):
+            self.n = 3
+
+        def step(self, x: unsigned(8)):
+            return self.n + x
+
+    with pytest.raises(PredicateError, match=r"Started.__init__ is not compiled; .* with what init\(self\) sets"):
+        hls.kernel(Started)
+
+
+@pytest.mark.parametrize("name", ["1st", "a b", "module", ""])
+def test_names_that_verilog_does_not_have(name: str) -> None:
+    with pytest.raises(InputError, match=f"must consist of letters, .* unlike '{name}'; give another one by name="):
+        hls.verilog(thirds, name=name)
+
+
+def thirds(x: unsigned(8)):
+    return x // 3
+
+
+@hls.kernel
+class Mean:
+    """Sums of three terms, with one subtracted and with none, each of a state."""
+
+    mean: signed(16)
+    total: unsigned(16)
+
+    def step(self, x: signed(8), y: unsigned(8)):
+        self.mean: signed(16) = self.mean - (self.mean >> 4) + x
+        self.total = self.total + (self.total << 3) + y & 0xFFFF
+        return self.mean, self.total
+
+
+class Coefficient(NamedTuple):
+    """Numbers of a result, whose widths are stated here alone."""
+
+    place: unsigned(6)
+    value: signed(8)
+
+
+def test_a_named_result_has_the_widths_of_its_fields() -> None:
+    def coefficient(x: unsigned(9)):
+        place = x if x < 64 else 3  # of which ranges know 9 bits
+        return Coefficient(place, 5)
+
+    shape = hls.component(coefficient).o.payload.shape()
+    assert {name: field.width for name, field in shape} == {"place": 6, "value": 8}
+
+
+def test_full_adders_shorten_the_interval() -> None:
+    """Two chains in a row take 6 ns, with registers; full adders and a chain less than 5.3."""
+    part = check(Mean, operands(Mean, 60, 1), {n: MATRIX[n] for n in ("flowing", "both")}, clock=185)
+    assert part.interval == 1
+    assert hls.report(Mean, clock=185).luts > hls.report(Mean).luts
+
+
+def test_sums_of_few_bits_are_luts() -> None:
+    """As Yosys maps them for ECP5: with a carry chain, all other paths would have time for fewer LUTs (94)."""
+    assert abs(hls.report(Varint).luts - 175) <= 2
 
 
 @pytest.mark.parametrize("by_choice", [True, False])

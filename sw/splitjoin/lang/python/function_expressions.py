@@ -247,6 +247,8 @@ class Expressions(ABC):
 
     def _binary(self, node: ast.AST, op: ast.operator, a: Any, b: Any) -> Any:
         symbol, function = _BINARY.get(type(op), ("@", operator.matmul))
+        if isinstance(op, ast.Pow) and is_traced((a, b)):
+            self._refuse(node, "a power is not compiled; write products, or 1 << n for a power of two")
         if isinstance(op, ast.Mult) and isinstance(a, (list, tuple)) and isinstance(b, int):
             return a * b
         if any(isinstance(x, (StateRecord, list, tuple, type(None))) for x in (a, b)):
@@ -343,6 +345,9 @@ class Expressions(ABC):
         if known and (function in _CONSTANT and (not traced or function in containers)):
             result = function(*args, **named)
             return list(result) if function in containers and function is not builtins.len else result
+        if function is builtins.range:
+            self._refuse(node, "range needs numbers that are known before the run; write the most rounds that there "
+                               "can be, and end them: 'for n in range(16):' with 'if n >= …: break'")
         self._refuse(node, f"{self._source.text(node.func)!r} is not compiled; functions are min, max, abs, sum, len, "
                            f"range, zip, enumerate, splitjoin.where, least and greatest, and those that "
                            f"@splitjoin.function marks")

@@ -87,8 +87,9 @@ class FunctionRun(Expressions):
             case ast.While(orelse=[]):
                 self._while(node, 0)
             case _:
-                self._refuse(node, f"{type(node).__name__.lower()!r} is not compiled; statements are assignments, if, "
-                                   f"for over a range, while, break, continue and return")
+                what = self._source.text(node) if isinstance(node, ast.Expr) else type(node).__name__.lower()
+                self._refuse(node, f"{what!r} is not compiled; statements are assignments, if, for over a range, "
+                                   f"while, break, continue and return")
 
     def _while(self, node: ast.While, rounds: int) -> None:
         """Execute what is left of a loop after ``rounds``: a round, and within its branch what is left after it.
@@ -167,7 +168,7 @@ class FunctionRun(Expressions):
         match target:
             case ast.Name():
                 self._env[target.id] = self._places.kept(value, target.id) if isinstance(value, Value) else value
-            case ast.Tuple() | ast.List():
+            case ast.Tuple() | ast.List() if not any(isinstance(t, ast.Starred) for t in target.elts):
                 items = list(value) if isinstance(value, (list, tuple)) else None
                 if items is None or len(items) != len(target.elts):
                     self._refuse(target, f"{len(target.elts)} values are needed here")
