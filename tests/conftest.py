@@ -1,5 +1,5 @@
-"""Hypothesis profiles: `ci` gives the same examples on every run and is the default where CI is set. And less work for
-compilers, whose output here runs for moments, and less work done twice.
+"""Hypothesis profiles: `ci` gives the same examples on every run and is the default where CI is set, and `first` tells
+a failure as it is found. And less work for compilers, whose output here runs for moments, and less work done twice.
 """
 
 import gc
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.support.quick_pysim import quicken
 from tests.support.sampling import examples
@@ -24,6 +24,7 @@ from tests.support.spark_home import quick_spark_home
 settings.register_profile("dev", max_examples=examples(100), deadline=None,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
+settings.register_profile("first", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 # Images of containers forbid bytecode in files. But here many processes import the same modules, which take each of
