@@ -180,13 +180,16 @@ def main() -> None:
     parser = options_of(__doc__ or "")
     parser.add_argument("--only", help="measure the one of this name, or those whose names hold this, and keep "
                         "the others' figures")
+    parser.add_argument("--rows", type=int, nargs="+", help="rows a side of statements, beside the figures of others; "
+                        "100,000 and 1,000,000 by default")
     options = parser.parse_args()
     rows, turns = (20_000, 2) if options.quick else (100_000, 4)
-    sizes = (rows,) if options.quick else (rows, 10 * rows)
+    sizes = options.rows or ([rows] if options.quick else [rows, 10 * rows])
     out = Recorder("writings", quick=options.quick)
     known = (*WRITINGS, *SPELLINGS, *STATEMENTS, "window join")
     chosen = [options.only] if options.only in known else [name for name in known if (options.only or "") in name]
-    out.keep(lambda row: row["config"]["condition"] not in chosen)
+    out.keep(lambda row: row["config"]["condition"] not in chosen or (
+        row["config"]["how"] == "statements" and row["config"]["rows"] not in sizes))
 
     def measured(calls: dict[str, Callable[[], Any]], config: dict[str, Any], named: str = "writing_seconds", *,
                  anew: bool = False) -> dict[str, Any]:
