@@ -367,10 +367,10 @@ def test_a_column_without_null_may_lack_its_tuple(kind: str, of: str) -> None:
 
 
 def test_a_table_whose_name_is_no_name_of_python_is_given_in_tables() -> None:
-    with pytest.raises(InputError, match=re.escape("its rows are given under its name, such as tables={'s.csv': …}, "
+    with pytest.raises(InputError, match=re.escape("its rows are given under its name, such as tables={'s-1': …}, "
                                                    "but given were 'r'")):
-        splitjoin.sql("SELECT x FROM r JOIN 's.csv' ON TRUE", r=R)
-    assert len(splitjoin.sql("SELECT r.x FROM r JOIN 's.csv' ON TRUE", r=R, tables={"s.csv": S}, device="golden"))
+        splitjoin.sql('SELECT x FROM r JOIN "s-1" ON TRUE', r=R)
+    assert len(splitjoin.sql('SELECT r.x FROM r JOIN "s-1" ON TRUE', r=R, tables={"s-1": S}, device="golden"))
 
 
 def test_a_constant_divisor_is_like_one_in_a_column() -> None:
