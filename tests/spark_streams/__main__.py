@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session
+from splitjoin.spark.versions import VERSION
 
 from ..support.spark_settings import SETTINGS
 from .streams import RandomStreams
@@ -48,8 +49,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument("--count", type=int, default=500, help="the number of seeds (default: 500)")
     arguments = parser.parse_args()
+    # The package of the one class that the settings name is new in Spark 4.1.
+    settings = {name: value.replace(".checkpointing.", ".") if VERSION < (4, 1) else value
+                for name, value in SETTINGS.items()}
     spark = local_session("random streams", cores=2, config={
-        **SETTINGS, "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
+        **settings, "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
         "spark.splitjoin.sql.enabled": "false", "spark.driver.extraJavaOptions": _JAVA,
         # On a busy machine Spark would take a driver that does not get to run for one that is lost.
         "spark.network.timeout": "1h", "spark.executor.heartbeatInterval": "1min"})
