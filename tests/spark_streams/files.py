@@ -62,11 +62,11 @@ def run(spark: SparkSession, folder: Path, name: str, starts: Sequence[int], inp
             if (error := query.exception()) is not None:
                 raise error
             here &= "splitjoin[stream" in query._jsq.explainInternal(False)
-            for progress in query.recentProgress:
-                if progress.batchId in rows:
-                    reported[progress.batchId] = (progress.eventTime.get("watermark"), [
-                        operator.numRowsDroppedByWatermark for operator in progress.stateOperators],
-                        progress.numInputRows)
+            for progress in query.recentProgress:  # by names in brackets, which is all that Spark 3.5 has
+                if progress["batchId"] in rows:
+                    reported[progress["batchId"]] = (progress["eventTime"].get("watermark"), [
+                        operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"]],
+                        progress["numInputRows"])
     return Outcome(rows, reported, here)
 
 
@@ -99,7 +99,8 @@ def _progress(spark: SparkSession, query: StreamingQuery) -> str:
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     tasks = [(stage.stageId, stage.numCompletedTasks) for stage in stages if stage is not None]
-    return f"{query.status}, {query.lastProgress and query.lastProgress.batchId}, {sorted(tasks)}"
+    last = query.lastProgress
+    return f"{query.status}, {last and last['batchId']}, {sorted(tasks)}"
 
 
 @contextmanager
