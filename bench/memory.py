@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench.record import Recorder, options_of
+from splitjoin.circuit.memory import heads_have_records
 from splitjoin.circuit.tuner.memory import TIMES, memory_cycles
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
@@ -86,9 +87,10 @@ def measure(out: Recorder, log: int, contexts: int, name: str, kind: str = "band
     cycles, candidates = ((after[key] - before[key]) / (2 * more) for key in ("cycles", "comparisons"))
     predicted = memory_cycles(circuit.configuration(query), candidates, latency, interval)
     several = {"keys": kind, "order": order, "cores": cores} if name == HBM else {"keys": kind}
+    heads = "with records" if heads_have_records(circuit.configuration(query)) else "several a line"
     out.add("memory_channels" if name == HBM else "memory_cycles", cycles, "cycles a tuple", {
         "memory": name, "latency": latency, "interval": interval, "window": window, "contexts": contexts,
-        "candidates": round(candidates, 2), "predicted": round(predicted, 2), **several}, BY)
+        "candidates": round(candidates, 2), "predicted": round(predicted, 2), "heads": heads, **several}, BY)
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ BAND, RELATIVE = "abs(r.x - s.a) <= 2", "9 * r.x <= 10 * s.a and 10 * s.a <= 11 
 
 @pytest.mark.parametrize(("core", "on", "contexts", "memory", "cores", "log"), [
     ("bucket", BAND, 4, "axi", 2, 6), at_length("hash", "r.x = s.a", 16, "axi", 1, 6),
-    at_length("hash", "r.x = s.a", 2, "axi", 8, 6), at_length("bucket", BAND, 4, "axi", 1, 6),
+    at_length("hash", "r.x = s.a", 2, "axi", 8, 6), ("bucket", BAND, 4, "axi", 1, 6),
     ("bucket", BAND, 4, "sdram", 1, 6), at_length("hash", "r.x = s.a", 8, "sdram", 1, 6),
     at_length("bucket", RELATIVE, 16, "axi", 1, 7), at_length("hash", "r.x = s.a", 16, "axi", 4, 9),
     at_length("bucket", RELATIVE, 16, "axi", 4, 11), at_length("bucket", BAND, 8, "sdram", 1, 11)])

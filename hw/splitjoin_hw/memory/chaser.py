@@ -17,6 +17,8 @@ from splitjoin.circuit.memory import (
     first_head,
     first_record,
     head_lines,
+    heads_a_line,
+    heads_have_records,
     place_bits,
     step_latency,
 )
@@ -30,7 +32,7 @@ from ..hls.delays import Delays
 from ..hls.matcher import Matcher
 from ..layouts import struct
 from ..network.queue import Queue
-from .port import MemorySignature, core_of, head_line
+from .port import MemorySignature, core_of, head_in, head_line
 from .repetition import Repetition
 
 #: Bits of the number of probes in a row that look up nothing in a core.
@@ -52,6 +54,9 @@ class Chaser(wiring.Component):
     them that share a line, then records, always the youngest tuple of its chains that was not read. Answers come in any
     order. Each passes one pipeline: the record is compared, the chain goes on, and the next read is decided. What a
     context keeps between its steps lies in LUT RAM.
+
+    Where heads have records, a look-up brings its bucket's youngest tuple. It is compared at once, and waits for its
+    turn by age with the outcome and the link: then the context takes a step without a read.
 
     Hits of a context wait in a list of their own until those of all earlier probes have left, so that a probe's hits
     leave together and probes in their order. A context whose list is full stands still until then. A probe whose bounds
@@ -98,7 +103,9 @@ class Chaser(wiring.Component):
         })
         position, lookups = position_bits(config), config.kind.lookups(config)
         self._lookups = lookups
-        cursor = data.StructLayout({"valid": 1, "offset": position})
+        #: The next tuple of a chain; and where it came with its head, the outcome of its comparison, and its link.
+        cursor = data.StructLayout({"valid": 1, "offset": position, **(
+            {"known": 1, "match": 1, "link": distance_bits(config)} if heads_have_records(config) else {})})
         bits = config.buckets.bit_length() - 1
         widths = config.kind.index_widths(config, side) if lookups > 1 else (bits,)
         #: Of a probe, from its begin: its window and bounds, and the buckets that it reaches.
@@ -122,6 +129,8 @@ class Chaser(wiring.Component):
         config = self._config
         c = _Contexts(m, config, self._fixed, self._state)
         m.submodules.next = following = Queue(self._next, max(16, config.contexts))
+        if heads_have_records(config):
+            m.submodules.known = c.known = Queue(self._number, max(16, config.contexts))
         m.d.sync += c.level.eq(c.level + c.allocated - c.leave)
         with m.If(c.allocated):
             m.d.sync += c.tail.eq(c.tail + 1)
@@ -181,11 +190,16 @@ class Chaser(wiring.Component):
         context = Signal(self._number, name="context1")
         word, f, s = (Signal(len(self.answer.data), name="word"), Signal(self._fixed, name="fixed1"),
                       Signal(self._state, name="state1"))
-        at = Mux(self.answer_valid, self.answer.number[:self._number], Mux(c.begin, c.begins, c.oldest))
+        starts, given, waiting = c.begin | c.repeat, self.answer_valid, c.oldest
+        some = given | starts | c.resume
+        if c.known is not None:
+            m.d.comb += c.known.o.ready.eq(~some)
+            waiting = Mux(c.resume | c.repeat, c.oldest, c.known.o.payload)
+            some |= c.known.o.valid
+        at = Mux(given, self.answer.number[:self._number], Mux(c.begin, c.begins, waiting))
         m.d.comb += [fixed_read.addr.eq(at), state_read.addr.eq(at)]
-        m.d.sync += [valid.eq(self.answer_valid | c.begin | c.resume | c.repeat), context.eq(at),
-                     word.eq(self.answer.data), cause.eq(Mux(self.answer_valid, Cause.ANSWER, Mux(
-                         c.begin | c.repeat, Cause.START, Cause.RESUME))),
+        m.d.sync += [valid.eq(some), context.eq(at), word.eq(self.answer.data),
+                     cause.eq(Mux(starts, Cause.START, Mux(c.resume, Cause.RESUME, Cause.ANSWER))),
                      f.eq(fixed_read.data), s.eq(state_read.data)]
         with m.If(c.resume | c.repeat):
             m.d.sync += c.parked.bit_select(c.oldest, 1).eq(0)
@@ -194,11 +208,12 @@ class Chaser(wiring.Component):
         m.submodules.matcher = matcher = Matcher(config, self._side, each=True)
         keys = config.keys(self._side)
         link, before_it = (word[keys.width + n * distance_bits(config):][:distance_bits(config)] for n in (0, 1))
-        step_back = Mux(f.whole, before_it if config.routed else 1, link)
+        number, before = s.number, s.cursors[s.number]
+        step_back = Mux(f.whole, before_it if config.routed else 1, Mux(
+            before.known, before.link, link) if c.known is not None else link)
         m.d.comb += [Cat(matcher.keys[0]).eq(word[:keys.width]), matcher.bounds.eq(f.bounds)]
         heads, records = Signal(name="heads"), Signal(name="records")
         m.d.comb += [heads.eq((cause == Cause.ANSWER) & s.head), records.eq((cause == Cause.ANSWER) & ~s.head)]
-        number, before = s.number, s.cursors[s.number]
         slot = self._bucket(f, number)[:self._slot_bits]
         cursors = Signal(s.cursors.shape(), name="cursors1")
         for n in range(self._lookups):
@@ -206,7 +221,7 @@ class Chaser(wiring.Component):
             head = Signal(ROW_BITS, name=f"head{n}")
             offset = Signal(ROW_BITS, name=f"head_offset{n}")
             pair = s.two & (number == n - 1) if second else Const(0, 1)
-            m.d.comb += [head.eq(word.word_select((slot + pair)[:self._slot_bits], ROW_BITS)), offset.eq(head + ~f.row),
+            m.d.comb += [head.eq(head_in(config, word, slot + pair)), offset.eq(head + ~f.row),
                          cursors[n].eq(s.cursors[n])]
             with m.If(cause == Cause.START):
                 m.d.comb += [cursors[n].valid.eq(f.whole & (~f.last[-1] if config.routed else 1) if n == 0 else 0),
@@ -218,16 +233,25 @@ class Chaser(wiring.Component):
                 older = Signal(position, name=f"older{n}")
                 m.d.comb += [older.eq(before.offset - step_back), cursors[n].offset.eq(older),
                              cursors[n].valid.eq(~older[-1] & (step_back != 0))]
+            if c.known is not None:
+                with m.If((cause == Cause.START) | (records & (number == n))):
+                    m.d.comb += cursors[n].known.eq(0)
+                with m.Elif(heads & (number == n)):
+                    m.d.comb += [cursors[n].known.eq(1), cursors[n].link.eq(link)]
         m.d.comb += self.spills.eq(valid & (cause == Cause.START) & f.whole)
 
         # Second stage: the youngest tuple of all chains, and the first look-up that is due.
         second = Signal(data.StructLayout({
             "context": self._number, "start": 1, "cursors": s.cursors.shape(), "due": self._lookups, "inside": 1,
-            "hit": position}), name="second")
+            "hit": position, **({"looked": self._lookups, "known": 1, "match": 1} if c.known is not None else {})}),
+            name="second")
         f2 = Signal(self._fixed, name="fixed2", reset_less=True)
         m.d.sync += [second.context.eq(context), second.start.eq(cause == Cause.START), second.cursors.eq(cursors),
                      second.due.eq(Mux(cause == Cause.START, f.due, s.due)), second.hit.eq(before.offset),
                      second.inside.eq(valid & records & (before.offset < f.count)), f2.eq(f)]
+        if c.known is not None:
+            m.d.sync += [second.looked.eq(heads << number), second.known.eq(before.known),
+                         second.match.eq(before.match)]
         youngest, some, offset = self._youngest(second.cursors)
         lookup = lowest_due(second.due)
         two = self._shares_line(f2, second.due, lookup)
@@ -235,21 +259,22 @@ class Chaser(wiring.Component):
 
         # Third stage: what is read next, and what is then still due.
         third = Signal(data.StructLayout({
-            "step": second.shape(), "looks": 1, "any": 1, "number": range(max(2, self._lookups)), "two": 1,
+            "step": second.shape(), "looks": 1, "any": 1, "known": 1, "number": range(max(2, self._lookups)), "two": 1,
             "bucket": len(bucket), "offset": position}), name="third")
         start = Signal(position, name="start3")
         m.d.sync += [
             third.step.eq(second), third.looks.eq(second.due.any()), third.any.eq(some), third.two.eq(two),
+            third.known.eq(second.cursors[youngest].known & ~second.due.any() if c.known is not None else 0),
             third.number.eq(Mux(second.due.any(), lookup, youngest)), third.bucket.eq(bucket),
             third.offset.eq(offset), start.eq(f2.start),
             third.step.due.eq(second.due & (second.due - 1) & ~Cat(
                 two & (lookup == n - 1) for n in range(self._lookups)))]
         decision = Signal(data.StructLayout({
-            "step": second.shape(), "looks": 1, "any": 1, "number": range(max(2, self._lookups)), "two": 1,
+            "step": second.shape(), "looks": 1, "any": 1, "known": 1, "number": range(max(2, self._lookups)), "two": 1,
             "at": self._next["at"].shape}), name="decision")
         stages = step_latency(config)
         row = (start + third.offset)[:ring_rows(config).bit_length() - 1]
-        delayed = Delays(m, Cat(third.step, third.looks, third.any, third.number, third.two,
+        delayed = Delays(m, Cat(third.step, third.looks, third.any, third.known, third.number, third.two,
                                 Mux(third.looks, third.bucket, row)), "decision_delay")
         steps = Delays(m, valid, "step_valid", reset_less=False)
         m.d.comb += Cat(decision).eq(delayed.at(stages - 2))
@@ -257,11 +282,12 @@ class Chaser(wiring.Component):
         # Last stage: the outcome of the comparison is there; the next read, or the end.
         step, done = decision.step, steps.at(stages)
         match = Delays(m, matcher.match, "match").at(stages - config.stages)
+        outcome = match[0] if c.known is None else Mux(step.known, step.match, match[0])
         count_write, count_read = c.counts.write_port(), c.counts.read_port(domain="comb")
         hit_write, state_write, found = c.hits.write_port(), c.state.write_port(), Signal()
         looks, reads = Signal(name="looks"), Signal(name="reads_on")
         count, room, kept = Signal(range(2 * HIT_LIST)), Signal(name="list_room"), Signal(self._state, name="kept")
-        hit, listed, stop, counting = c.repetition.on_hit(m, step.context == c.oldest, done & step.inside & match[0])
+        hit, listed, stop, counting = c.repetition.on_hit(m, step.context == c.oldest, done & step.inside & outcome)
         m.d.comb += [
             found.eq(hit & listed), count_read.addr.eq(step.context),
             count.eq(Mux(step.start, 0, count_read.data + found)), count_write.addr.eq(step.context),
@@ -273,10 +299,14 @@ class Chaser(wiring.Component):
             kept.due.eq(step.due), kept.cursors.eq(step.cursors), kept.number.eq(decision.number),
             kept.head.eq(decision.looks), kept.two.eq(decision.two),
             state_write.addr.eq(step.context), state_write.data.eq(kept), state_write.en.eq(done),
-            following.i.valid.eq(done & (looks | (reads & room))),
+            following.i.valid.eq(done & (looks | (reads & room & ~decision.known))),
             following.i.p.context.eq(step.context), following.i.p.head.eq(decision.looks),
             following.i.p.at.eq(decision.at), self.compared.eq(done & step.inside),
         ]
+        if c.known is not None:
+            m.d.comb += [c.known.i.valid.eq(done & reads & room & decision.known), c.known.i.payload.eq(step.context),
+                         *(kept.cursors[n].match.eq(Mux(step.looked[n], match[0], step.cursors[n].match))
+                           for n in range(self._lookups))]
         with m.If(done):
             m.d.sync += [c.begun.bit_select(step.context, 1).eq(1),
                          c.parked.bit_select(step.context, 1).eq(reads & ~room),
@@ -359,7 +389,7 @@ class Chaser(wiring.Component):
 
     def _shares_line(self, f: Any, due: Value, number: Value) -> Value:
         """True if the look-up behind ``number`` is due too, and its head lies in the same line."""
-        if self._lookups == 1:
+        if self._lookups == 1 or heads_a_line(self._config) == 1:
             return Const(0, 1)
         return Cat((number == n) & due[n + 1] for n in range(0, self._lookups, 2)).any() & (
             ~f.here["part0"][:self._slot_bits].all())
@@ -386,6 +416,8 @@ class _Contexts:
         begins: The context whose first step is due.
         begin, resume, repeat: The first step of that one, a further step, or anew the first one of the oldest, begin in
             this cycle. ``repetition``: whether and why it is repeated.
+        known: Contexts whose next tuple came with its head, so that their next step reads nothing; None where heads
+            have no records.
         allocated, leave: A context is taken, and the oldest one is free again.
         begun, finished, parked: Contexts whose first step is done; that have read all; that wait for room in their
             list.
@@ -408,3 +440,4 @@ class _Contexts:
         self.taken = Signal(range(2 * HIT_LIST))
         self.passed, self.passes = Signal(_PASSED, name="passed"), Signal(name="passes")
         self.repetition = Repetition(config)
+        self.known: Queue | None = None

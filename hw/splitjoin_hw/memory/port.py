@@ -6,8 +6,8 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.memory import address_bits, core_bits, id_bits, line_bits, place_bits
-from splitjoin.circuit.wire import Configuration
+from splitjoin.circuit.memory import address_bits, core_bits, heads_have_records, id_bits, line_bits, place_bits
+from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 
 def core_of(config: Configuration, bucket: Value) -> Value:
@@ -18,6 +18,11 @@ def core_of(config: Configuration, bucket: Value) -> Value:
 def head_line(config: Configuration, bucket: Value) -> Value:
     """The line of ``bucket``'s head, among those of its core and stream."""
     return bucket[place_bits(config) + core_bits(config):config.buckets.bit_length() - 1]
+
+
+def head_in(config: Configuration, line: Value, place: Value) -> Value:
+    """The head at ``place`` in a ``line`` of heads; beside a record it is the last word."""
+    return line[-ROW_BITS:] if heads_have_records(config) else line.word_select(place[:place_bits(config)], ROW_BITS)
 
 
 class MemorySignature(wiring.Signature):

@@ -8,18 +8,27 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import distance_bits, ring_rows
-from splitjoin.circuit.memory import address_bits, first_head, first_record, head_lines, heads_a_line, place_bits
+from splitjoin.circuit.memory import (
+    address_bits,
+    first_head,
+    first_record,
+    head_lines,
+    heads_a_line,
+    heads_have_records,
+    line_bits,
+    place_bits,
+)
 from splitjoin.circuit.wire import ROW_BITS, Configuration
 
 from ..core.buckets import Buckets, cells_layout
 from ..layouts import struct
 from ..network.queue import Queue
-from .port import MemorySignature, head_line
+from .port import MemorySignature, head_in, head_line
 
 
 class StoreUnit(wiring.Component):
     """Stores the tuples of stream ``side`` in memory, K at once: it reads the head of a tuple's bucket, writes the
-    record with the distance to that tuple, and when this is done the head.
+    record with the distance to that tuple, and when this is done the head, with the record if there is room.
 
     A line of heads is not read while a store of an earlier tuple in it is under way (``blocked``): memory may overtake
     a write with a read. Stores of one line follow each other. After a reset all heads are cleared.
@@ -56,12 +65,13 @@ class StoreUnit(wiring.Component):
         slot_bits = place_bits(config)
         more = {"before": link_bits} if config.routed else {}  # the distance to the next older tuple of this core
         stored = data.StructLayout({"keys": struct(config.keys(side)), "row": ROW_BITS, "bucket": bucket_bits, **more})
-        linked = data.StructLayout({"entry": bits, "link": link_bits})
         m.submodules.entries = entries = memory.Memory(shape=Shape.cast(stored).width, depth=k, init=[])
-        m.submodules.records = records = Queue(linked, max(2, k))
+        m.submodules.links = links = memory.Memory(shape=link_bits, depth=k, init=[])
+        m.submodules.records = records = Queue(bits, max(2, k))
         m.submodules.heads = heads = Queue(bits, max(2, k))
         entry_write, answer_read, write_read = (
             entries.write_port(), entries.read_port(domain="comb"), entries.read_port(domain="comb"))
+        link_write, link_read = links.write_port(), links.read_port(domain="comb")
 
         # A tuple becomes an entry: its cells, its bucket, the entry.
         row = Signal(ROW_BITS)  # the number of the next tuple
@@ -112,35 +122,40 @@ class StoreUnit(wiring.Component):
         distance = Signal(ROW_BITS)
         m.d.comb += [answer_read.addr.eq(self.answer.number[:bits]), distance.eq(own + 1 - head)]
         m.d.sync += [answered.eq(self.answer_valid), entry.eq(self.answer.number[:bits]), own.eq(of.row),
-                     head.eq(self.answer.data.word_select(of.bucket[:slot_bits], ROW_BITS))]
-        m.d.comb += [records.i.valid.eq(answered), records.i.p.entry.eq(entry), records.i.p.link.eq(
-            Mux((head != 0) & (distance <= reach), distance, 0))]
+                     head.eq(head_in(config, self.answer.data, of.bucket))]
+        m.d.comb += [records.i.valid.eq(answered), records.i.payload.eq(entry), link_write.en.eq(answered),
+                     link_write.addr.eq(entry), link_write.data.eq(Mux((head != 0) & (distance <= reach), distance, 0))]
 
         # The record is written, then the head. Heads go first, as other stores and probes wait for them.
         is_head, write = Signal(), self.write.payload
-        shown, can = data.View(stored, write_read.data), Signal()
+        shown, can, record = data.View(stored, write_read.data), Signal(), Signal(line_bits(config))
         m.d.comb += [can.eq(~self.write.valid | self.write.ready), is_head.eq(heads.o.valid),
-                     write_read.addr.eq(Mux(is_head, heads.o.payload, records.o.p.entry)),
+                     write_read.addr.eq(Mux(is_head, heads.o.payload, records.o.payload)),
+                     link_read.addr.eq(write_read.addr), record.eq(Cat(Cat(shown["keys"]), link_read.data, *(
+                         shown[name] for name in more))),
                      heads.o.ready.eq(can & ~clearing), records.o.ready.eq(can & ~clearing & ~is_head)]
         sweep = Signal(range(head_lines(config)))
         waits = Signal(range(head_lines(config) + 1))  # writes that clear heads and are not done
         swept = Signal()
         with m.If(can):
             m.d.sync += [self.write.valid.eq(heads.o.valid | records.o.valid | (clearing & ~swept)),
-                         write.number.eq(Mux(is_head, heads.o.payload, records.o.p.entry))]
+                         write.number.eq(write_read.addr)]
             with m.If(clearing):
                 m.d.sync += [write.line.eq(first_head(config, side) | sweep), write.data.eq(0), write.mask.eq(-1),
                              write.number.eq(0)]
                 with m.If(~swept):
                     m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == head_lines(config) - 1)]
             with m.Elif(is_head):
-                m.d.sync += [write.line.eq(first_head(config, side) | head_line(config, shown.bucket)),
-                             write.data.eq((shown.row + 1)[:ROW_BITS].replicate(heads_each)),
-                             write.mask.eq(Const(2**(ROW_BITS // 8) - 1) << Cat(Const(0, 2), shown.bucket[:slot_bits]))]
+                number = (shown.row + 1)[:ROW_BITS]
+                m.d.sync += write.line.eq(first_head(config, side) | head_line(config, shown.bucket))
+                if heads_have_records(config):
+                    m.d.sync += [write.data.eq(Cat(record[:-ROW_BITS], number)), write.mask.eq(-1)]
+                else:
+                    m.d.sync += [write.data.eq(number.replicate(heads_each)), write.mask.eq(
+                        Const(2**(ROW_BITS // 8) - 1) << Cat(Const(0, 2), shown.bucket[:slot_bits]))]
             with m.Else():
                 m.d.sync += [write.line.eq((first_record(config, side) | shown.row[:rows])[:address_bits(config)]),
-                             write.data.eq(Cat(Cat(shown["keys"]), records.o.p.link, *(shown[name] for name in more))),
-                             write.mask.eq(-1)]
+                             write.data.eq(record), write.mask.eq(-1)]
         m.d.comb += cleared.eq(self.written_valid & clearing)
         m.d.sync += waits.eq(waits + (can & clearing & ~swept) - cleared)
         with m.If(swept & (waits == 1) & cleared):

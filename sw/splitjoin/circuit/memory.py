@@ -2,9 +2,11 @@
 
 Memory is read and written in lines of 64, 128 or 256 bits; in SDRAM of 64 if a record fits, as time is bits there. Of
 each stream it holds the ring of records in the order of arrival, a line each, and behind both rings the heads of the
-index's chains, 32 bits each. A record is a tuple's keys, and the distance to the next older tuple of its bucket, in
-tuples; 0 for none. A head is the number of the bucket's youngest tuple among all of its stream, plus one; 0 for none.
-Numbers of a session do not reach 2^32, so no head needs to be emptied when its tuple expires.
+index's chains. A record is a tuple's keys, and the distance to the next older tuple of its bucket, in tuples; 0 for
+none. A head is the number of the bucket's youngest tuple among all of its stream, plus one; 0 for none; in 32 bits.
+Numbers of a session do not reach 2^32, so no head needs to be emptied when its tuple expires. Behind AXI4 a head has a
+line, with that tuple's record if both fit, so that probes need not read it from the ring. Else, and of several cores,
+lines are full of heads.
 
 Several cores have a memory each. Lines of heads belong to them in turn, and so do the tuples of their buckets. A ring
 has a place for every tuple of its stream, and those of other cores' tuples stay as they are. A record has a second
@@ -35,9 +37,15 @@ def record_bits(config: Configuration, side: str) -> int:
     return config.keys(side).width + (1 + config.routed) * distance_bits(config)
 
 
+def heads_have_records(config: Configuration) -> bool:
+    """True if a line has one head, and the record of that tuple."""
+    return config.memory == "axi" and not config.routed and all(
+        record_bits(config, side) + ROW_BITS <= line_bits(config) for side in "rs")
+
+
 def heads_a_line(config: Configuration) -> int:
     """Heads in a line."""
-    return line_bits(config) // ROW_BITS
+    return 1 if heads_have_records(config) else line_bits(config) // ROW_BITS
 
 
 def place_bits(config: Configuration) -> int:

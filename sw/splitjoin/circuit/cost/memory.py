@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..geometry import distance_bits
-from ..memory import HIT_LIST, address_bits, line_bits, step_latency
+from ..memory import HIT_LIST, address_bits, heads_have_records, line_bits, step_latency
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, mux
 from .region_widths import RegionWidths
@@ -19,12 +19,15 @@ def chaser(config: Configuration, side: str, family: Family, w: RegionWidths, re
     bits, buckets = (k - 1).bit_length(), config.buckets.bit_length() - 1
     fixed = ROW_BITS + p + w.live + 2 + lookups + 2 * buckets + config.bounds("s" if side == "r" else "r").width + (
         ROW_BITS + p if config.routed else 0)
-    state = lookups * (p + 2) + 4
+    known = heads_have_records(config)
+    state = lookups * (p + 2 + (known and distance_bits(config) + 2)) + 4
     # Two copies of what has two read ports.
     rams = [2 * fixed, state, 2 * HIT_LIST.bit_length()]
     held = Resources()
     for width in rams:
         held += fifo(family, width, max(16, k))
+    if known:
+        held += fifo(family, bits, max(16, k))
     held += fifo(family, p, k * HIT_LIST) + fifo(family, bits + 1 + buckets, max(16, k))
     sums = adder(family, *[ROW_BITS] * lookups, *[p] * (3 * lookups + 2)) + counter(family, bits, bits, bits)
     logic = mux(family, 4, lookups * (p + 1)) + mux(family, 4, ROW_BITS) + control(family, _CONTROL["chaser"]) + 3 * k

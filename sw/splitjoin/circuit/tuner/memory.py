@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..memory import heads_a_line, step_latency
+from math import exp
+
+from ..memory import heads_a_line, heads_have_records, step_latency
 from ..wire import Configuration
 
 #: Memory → the latency of a line and the cycles it takes: DDR4 behind a Zynq's port as it is assumed, and 16 bits of
@@ -25,11 +27,14 @@ def memory_cycles(config: Configuration, candidates: float, latency: float, inte
     """Cycles a tuple under full load, where a line takes memory ``interval`` cycles, and comes ``latency`` cycles after
     it was asked for. The length of the window has no part in it.
 
-    A tuple is stored, and is a probe that reads lines of heads and ``candidates`` one after the other. Either all lines
-    need more time, or the steps of the probes, K at once in each of both regions. Several cores share the work evenly,
-    if no key has a large part of the tuples; the one with the most of it decides otherwise.
+    A tuple is stored, and is a probe that reads lines of heads and ``candidates`` one after the other. Where heads have
+    records, one line brings a bucket's head and its youngest candidate, or shows that it is empty, as one in e^m is
+    with m tuples each at random. Either all lines need more time, or the steps of the probes, K at once in each of both
+    regions. Several cores share the work evenly, if no key has a large part of the tuples; the one with the most of it
+    decides otherwise.
     """
-    reads, cores = _heads(config) + candidates, config.cores
+    heads, cores = _heads(config), config.cores
+    reads = candidates + heads * (exp(-candidates / heads) if heads_have_records(config) else 1)
     cycles: float = max(interval * (_STORE_LINES + reads),
                         _HELD * (latency + step_latency(config) + _STEP) * reads / (2 * config.contexts)) / cores
     return float((cycles**_BURSTS + _COUNTED**_BURSTS) ** (1 / _BURSTS)) if config.routed else cycles
@@ -38,8 +43,8 @@ def memory_cycles(config: Configuration, candidates: float, latency: float, inte
 def memory_formula(config: Configuration) -> str:
     """The formula of `memory_cycles` as text, with L for the latency, I for the interval, and c candidates."""
     heads, step = _heads(config), step_latency(config) + _STEP
-    text = (f"max(I × ({_STORE_LINES + heads:g} + c), {_HELD:g} × (L + {step}) × ({heads:g} + c) / "
-            f"{2 * config.contexts})")
+    empty = f"{heads:g} e^(-c/{heads:g})" if heads_have_records(config) else f"{heads:g}"
+    text = f"max(I × ({_STORE_LINES} + c + {empty}), {_HELD:g} × (L + {step}) × (c + {empty}) / {2 * config.contexts})"
     return f"(({text} / {config.cores})^{_BURSTS:g} + {_COUNTED:g}^{_BURSTS:g})^(1/{_BURSTS:g})" if (
         config.routed) else text
 
