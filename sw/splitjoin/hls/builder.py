@@ -44,6 +44,11 @@ class Builder(ABC):
         self.places: list[Place | None] = []
         self._numbers: dict[Node, int] = {}
         self._known: dict[Col, tuple[int, int]] = {}
+        #: Whether a number between two ends is compared with both, and its sign chooses the end: fewer LUTs than a
+        #: choice behind a choice. Not for folds, whose stages a driver knows from a board.
+        self.saturates = False
+        #: Numbers with one end: which it is, the number without it, the end, and the bit that it is beyond it.
+        self._ended: dict[int, tuple[str, int, int, int]] = {}
 
     def graph(self, outputs: Sequence[int]) -> Graph:
         """The graph of those operations that ``outputs`` need."""
@@ -444,13 +449,33 @@ class Builder(ABC):
             limit = max(constant.low, constant.low + 1, key=lambda n: n & -n if n else math.inf)
             if constant.kind == "constant" and self.nodes[one].kind != "constant" and limit % 4 == 0 and (
                     self.nodes[one].low < constant.low < self.nodes[one].high):
+                if self.saturates and (made := self._between(kind, one, constant.low, limit)) is not None:
+                    return made
                 below = self._add("<", (one, self._constant(limit)), 0, 1)
                 ends = (one, self._constant(constant.low)) if kind == "least" else (self._constant(constant.low), one)
                 low, high = ((min if kind == "least" else max)(x, y) for x, y in ((p.low, q.low), (p.high, q.high)))
-                return self._add("choose", (below, *ends), low, high)
+                made = self._add("choose", (below, *ends), low, high)
+                self._ended[made] = kind, one, constant.low, self._not(below) if kind == "least" else below
+                return made
         if kind == "least":
             return self._add("min", (a, b), min(p.low, q.low), min(p.high, q.high))
         return self._add("max", (a, b), max(p.low, q.low), max(p.high, q.high))
+
+
+    def _between(self, kind: str, one: int, end: int, limit: int) -> int | None:
+        """The ``kind`` of ``end`` and ``one``, which is a number with its other end, if 0 lies between both."""
+        if one not in self._ended or self._ended[one][0] == kind:
+            return None
+        _, x, other, beyond = self._ended[one]
+        low, high = sorted((end, other))
+        if not low < 0 <= high:
+            return None
+        below = self._add("<", (x, self._constant(limit)), 0, 1)
+        beyond = self._any(beyond, self._not(below) if kind == "least" else below)
+        negative = self._add("<", (x, self._constant(0)), 0, 1)
+        nearest = self._add("choose", (negative, self._constant(low), self._constant(high)), low, high)
+        node = self.nodes[x]
+        return self.fit(self._add("choose", (beyond, nearest, x), node.low, node.high), low, high)
 
 
 def signed_digits(n: int) -> list[tuple[int, int]]:

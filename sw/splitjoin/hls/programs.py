@@ -20,10 +20,11 @@ def build_graph(program: Program, known: Mapping[str, int] | None = None, names:
     """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
 
     ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
-    steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
-    ``reads``: steps that compute the address of what the column is read from, and the memories.
+    steps whose values are stated to lie within the column's range. ``places``: of steps of a typed function, where they
+    are from. ``reads``: steps that compute the address of what the column is read from, and the memories.
     """
     builder = DividingBuilder(known or {}, names or {})
+    builder.saturates = places is not None
     for column, e in program.steps:
         builder.place = (places or {}).get(column.name)
         number, per = builder.number(e)
