@@ -58,20 +58,18 @@ def test_nulls_and_nothing() -> None:
     assert time_cuts._quantiles([none, none], 4) == []
 
 
-def test_quantiles_of_a_sample(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantiles_of_a_sample(spark: SparkSession) -> None:
     """Where Spark knows of many rows, one of 64 gives quantiles and the number of rows; all do where a condition left
     few, and for windows that count rows.
     """
-    monkeypatch.setattr(time_cuts, "_MANY", range(100_000, 10**12))
-    monkeypatch.setattr(time_cuts, "_ENOUGH", 500)
-    many = spark.range(200_000).selectExpr("cast(id % 1000 * id AS bigint) ts")
-    for frame, whole, rows in ((many, False, None), (many, True, 200_000), (many.where("ts = 2004"), False, 1),
+    many = spark.range(600_000).selectExpr("cast(id % 1000 * id AS bigint) ts")
+    for frame, whole, rows in ((many, False, None), (many, True, 600_000), (many.where("ts = 2004"), False, 1),
                                (many.limit(3), False, 3)):
         sketches = time_cuts._sketches(_QUERY, {"r": frame, "s": frame}, whole=whole)
         for sketch in sketches.values():
             counted = int(sketch.rows.sum())
-            assert counted == rows if rows else counted % 64 == 0 and 0.9 < counted / 200_000 < 1.1
+            assert counted == rows if rows else counted % 64 == 0 and 0.9 < counted / 600_000 < 1.1
     cuts = time_cuts.time_route(replace(_QUERY, window_r=Extent(None, 9), window_s=Extent(None, 9)),
                                 {"r": many, "s": many}, 4).starts
-    shares = [many.where(f"ts < {cut}").count() / 200_000 for cut in cuts]
+    shares = [many.where(f"ts < {cut}").count() / 600_000 for cut in cuts]
     assert shares == pytest.approx([0.25, 0.5, 0.75], abs=0.05)
