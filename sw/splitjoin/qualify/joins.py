@@ -22,9 +22,9 @@ from .printed import null_safe
 Number = TypeVar("Number", int, float)
 
 #: What a batch join in Spark takes a second and core, as bench/spark.py measured it: rows of both inputs and pairs.
-RATE, PAIRS = 440_000.0, 5_600_000.0
+RATE, PAIRS = 283_000.0, 5_600_000.0
 #: Task time that a join takes whatever its size, in seconds: workers begin, and input is sorted and cut.
-FIXED = 1.0
+FIXED = 0.9
 
 #: Nodes that compare every row of one side with every row of the other; the others join by equality first, and test
 #: what is left over for every pair of equal keys.
