@@ -1,4 +1,4 @@
-"""What was made of the texts that came last, conditions and statements: it carries the plans that were made of it."""
+"""A cache of parsed conditions and statements by their texts; a cached object carries its plans."""
 
 from __future__ import annotations
 

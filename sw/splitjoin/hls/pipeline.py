@@ -84,7 +84,7 @@ class _Recurrence(Exception):
 
 
 def _located(graph: Graph, number: int) -> str:
-    """Where operation ``number`` is in a source, in a line of its own; nothing if that is not known."""
+    """The place of operation ``number`` in its source, as a line of an error's text; empty if it is not known."""
     place = graph.places[number] if graph.places else None
     return "" if place is None else f"\n  {place[0]}, line {place[1]}:\n    {linecache.getline(*place).strip()}"
 

@@ -59,8 +59,8 @@ def test_nulls_and_nothing() -> None:
 
 
 def test_quantiles_of_a_sample(spark: SparkSession) -> None:
-    """Where Spark knows of many rows, one of 64 gives quantiles and the number of rows; all do where a condition left
-    few, and for windows that count rows.
+    """Quantiles and the number of rows come from one row of 64 where Spark's statistics tell of many; from all rows
+    where a condition leaves few, and for windows of ROWS.
     """
     many = spark.range(600_000).selectExpr("cast(id % 1000 * id AS bigint) ts")
     for frame, whole, rows in ((many, False, None), (many, True, 600_000), (many.where("ts = 2004"), False, 1),

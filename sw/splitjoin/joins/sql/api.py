@@ -446,8 +446,8 @@ class _SqlCall:
         return _stored(found.rows, path, **told)
 
     def _answered_again(self, rows: Mapping[str, pa.Table], run: RunJoin) -> pa.Table | None:
-        """The rows by the steps of the same statement over tables ``rows`` of the same types; None where there are
-        none, or these have an error, which is told better with all that the statement says.
+        """The rows by the cached steps of the statement over tables like ``rows``; None where none are cached, or a
+        step fails: the statement is then answered anew, and its error has the place in the text.
         """
         steps = self.known.answers.get(tables_key(rows)) if self.known.answers else None
         with contextlib.suppress(SplitJoinError):

@@ -59,6 +59,6 @@ def _read(text: str) -> Prepared:
 
 
 def tables_key(tables: Mapping[str, pa.Table]) -> Hashable:
-    """What the steps of a statement depend on: names, types and which columns hold NULL."""
+    """The key of a statement's cached steps: the tables' names, types, which columns hold NULL, and the time zone."""
     return (current_zone(), *((name, *table.column_names, *table.schema.types, *(
         column.null_count > 0 for column in table.columns)) for name, table in sorted(tables.items())))

@@ -29,7 +29,7 @@ class Answering:
     steps: tuple[tuple[Step, tuple[int, ...], tuple[int, ...]], ...]
 
     def rows(self, tables: Mapping[str, pa.Table], run: RunJoin) -> pa.Table | None:
-        """What the last step makes over ``tables``; None where one of them makes nothing of these rows."""
+        """The result of the last step over ``tables``; None where a step has none for these rows."""
         made: list[Any] = [tables[name] for name in self.names]
         for step, inputs, last in self.steps:
             if (found := step(run, *(made[n] for n in inputs))) is None:
@@ -54,7 +54,7 @@ class AnswerSteps:
             self._known.clear()
 
     def made(self, step: Step, *inputs: Any) -> Any:
-        """What ``step`` makes of ``inputs``. Unless all these are tables or made by steps, it is not kept."""
+        """The result of ``step`` over ``inputs``. It is recorded if all of these are tables or recorded results."""
         made, numbers = step(self.run, *inputs), [self._number(of) for of in inputs]
         if None not in numbers and made is not None:
             self._steps.append((step, tuple(n for n in numbers if n is not None)))

@@ -167,8 +167,8 @@ class JoinStep:
     def found(self, run: RunJoin, tables: Mapping[Side, pa.Table]) -> tuple[pa.Array, pa.Array | None]:
         """The numbers before `completed`."""
         rows = run(self.statement, tables)
-        return tuple(rows.column(side).combine_chunks() if side in _sides(self.statement.how) else None
-                     for side in SIDES)  # type: ignore[return-value]
+        s = rows.column("s").combine_chunks() if "s" in _sides(self.statement.how) else None
+        return rows.column("r").combine_chunks(), s
 
     def completed(self, r: pa.Array, s: pa.Array | None, rows_r: int, rows_s: int
                   ) -> tuple[pa.Array, pa.Array | None]:

@@ -1,4 +1,4 @@
-"""Which SELECTs of WITH stand where they are named: there they are parts of one plan."""
+"""SELECTs of WITH are inlined where they are named, and so are parts of one plan; and which ones are not."""
 
 from __future__ import annotations
 
