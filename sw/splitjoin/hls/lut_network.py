@@ -139,26 +139,27 @@ class _Cover:
 
     def __init__(self, operands: Sequence[tuple[int, int] | None], cuts: Sequence[Sequence[Cut]],
                  times: Sequence[float], sizes: Sequence[tuple[int, float]], delays: Sequence[float]):
-        self._operands, self._cuts, self._sizes, self._delays = operands, cuts, sizes, delays
+        self._operands, self._cuts, self._delays = operands, cuts, delays
+        self._luts = [luts for luts, _ in sizes]  # by the signals of a cut
         self._times = list(times)
         self._chosen: dict[int, Cut] = {}
-        self._uses: dict[int, int] = {}
+        self._uses = [0] * len(operands)  # of gates
 
     def of(self, outputs: set[int]) -> tuple[dict[int, int], set[int]]:
         """The gates of the cover of ``outputs`` with their LUTs, and the sources that it reads."""
         needed = self._below(outputs)
         self._chosen = {n: self._cuts[n][0] for n in needed}
-        for n in outputs:
-            self._use(n)
+        self._use(outputs)
         latest = max((self._times[n] for n in outputs), default=0.0)
         for _ in range(_ROUNDS):
             due = self._due(needed, outputs, latest)
             for n in needed:
-                if self._uses.get(n):
+                if self._uses[n]:
                     self._improve(n, due.get(n, latest))
-        used = [n for n in needed if self._uses.get(n)]
+        used = [n for n in needed if self._uses[n]]
         leaves = {leaf for n in used for leaf in self._chosen[n]} | outputs
-        return {n: self._luts(n) for n in used}, {n for n in leaves if self._operands[n] is None}
+        return ({n: self._luts[len(self._chosen[n])] for n in used},
+                {n for n in leaves if self._operands[n] is None})
 
     def _below(self, outputs: set[int]) -> list[int]:
         """The gates that ``outputs`` depend on, operands first."""
@@ -170,52 +171,52 @@ class _Cover:
                 pending += [x >> 1 for x in self._operands[n] or () if self._operands[x >> 1] is not None]
         return sorted(found)
 
-    def _luts(self, n: int) -> int:
-        """The LUTs that the cut of gate ``n`` takes."""
-        return self._sizes[len(self._chosen[n])][0]
+    def _use(self, signals: Iterable[int]) -> int:
+        """Count a use of each of ``signals``; return the LUTs that are used for the first time."""
+        operands, chosen, uses, luts = self._operands, self._chosen, self._uses, self._luts
+        first, pending = 0, [signals]
+        while pending:
+            for n in pending.pop():
+                if operands[n] is not None:
+                    uses[n] += 1
+                    if uses[n] == 1:
+                        first += luts[len(chosen[n])]
+                        pending.append(chosen[n])
+        return first
 
-    def _use(self, n: int) -> int:
-        """Count a use of gate ``n``; return the LUTs that are used for the first time."""
-        if self._operands[n] is None:
-            return 0
-        self._uses[n] = self._uses.get(n, 0) + 1
-        return self._luts(n) + sum(map(self._use, self._chosen[n])) if self._uses[n] == 1 else 0
-
-    def _drop(self, n: int) -> int:
-        """Count a use less of gate ``n``; return the LUTs that are no longer used."""
-        if self._operands[n] is None:
-            return 0
-        self._uses[n] -= 1
-        return 0 if self._uses[n] else self._luts(n) + sum(map(self._drop, self._chosen[n]))
+    def _drop(self, signals: Iterable[int]) -> None:
+        """Count a use less of each of ``signals``."""
+        operands, chosen, uses = self._operands, self._chosen, self._uses
+        pending = [signals]
+        while pending:
+            for n in pending.pop():
+                if operands[n] is not None:
+                    uses[n] -= 1
+                    if not uses[n]:
+                        pending.append(chosen[n])
 
     def _due(self, needed: Sequence[int], outputs: set[int], latest: float) -> dict[int, float]:
         """When each gate that is used must be there at the latest."""
         due = dict.fromkeys(outputs, latest)
         for n in reversed(needed):
-            if self._uses.get(n):
+            if self._uses[n]:
                 for leaf in self._chosen[n]:
                     due[leaf] = min(due.get(leaf, latest), due.get(n, latest) - self._delays[len(self._chosen[n])])
         return due
 
     def _improve(self, n: int, due: float) -> None:
         """Take the cut of gate ``n``, which is used, that needs fewest LUTs and is in time."""
-        uses, best = self._uses[n], self._chosen[n]
-        for leaf in best:
-            self._drop(leaf)
+        timely = [(max(map(self._times.__getitem__, cut)) + self._delays[len(cut)], i)
+                  for i, cut in enumerate(self._cuts[n][:-1])]
+        timely = [(time, i) for time, i in timely if time <= due + 1e-9]
+        if not timely:
+            return
+        self._drop(self._chosen[n])
         costs: list[tuple[int, float, int]] = []
-        cuts = self._cuts[n][:-1]
-        for i, cut in enumerate(cuts):
-            time = max(self._times[leaf] for leaf in cut) + self._delays[len(cut)]
-            if time > due + 1e-9:
-                continue
-            cost = self._sizes[len(cut)][0] + sum(map(self._use, cut))
-            for leaf in cut:
-                self._drop(leaf)
-            costs.append((cost, time, i))
-        if costs:
-            _, time, i = min(costs)
-            best = cuts[i]
-            self._times[n] = time
-        self._chosen[n], self._uses[n] = best, uses
-        for leaf in best:
-            self._use(leaf)
+        for time, i in timely:
+            cut = self._cuts[n][i]
+            costs.append((self._luts[len(cut)] + self._use(cut), time, i))
+            self._drop(cut)
+        _, self._times[n], i = min(costs)
+        self._chosen[n] = self._cuts[n][i]
+        self._use(self._chosen[n])
