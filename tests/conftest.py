@@ -120,8 +120,17 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup`` one worker runs all tests of a file, unless they belong to a larger group. They
     share circuits, simulations and kernels, which take longer to make than most tests.
+
+    Of the faults that a test plants, the first shows that what looks for faults finds one; `make test-long` plants all.
     """
+    planted: set[tuple[Path, str]] = set()
     for item in items:
+        name = getattr(item, "originalname", "")
+        if "planted_fault" in name or "faults_planted" in name:
+            if (item.path, name) in planted:
+                item.add_marker(pytest.mark.long)
+            elif item.get_closest_marker("long") is None:
+                planted.add((item.path, name))
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     if items and hasattr(items[0].config, "workerinput"):

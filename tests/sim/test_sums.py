@@ -50,7 +50,7 @@ def table(side, n, rng):
 
 
 @pytest.mark.parametrize("name", [
-    at_length(name) if name in ("squares", "weighed", "four axes") else name for name in CONDITIONS])
+    at_length(name) if name in ("squares", "weighed", "four axes", "outside", "ring") else name for name in CONDITIONS])
 def test_decided_in_the_circuit(name):
     rng = random.Random(name)
     r, s = table("r", 40, rng), table("s", 40, rng)

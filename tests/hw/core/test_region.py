@@ -118,7 +118,7 @@ def test_two_batches_are_scanned_and_a_third_collected_before_a_region_whose_res
 
 
 #: Cycles and stores.
-HELD = [(0, 32), (15, 5), (100, 20), (300, 1), (300, 20), (1000, 32)]
+HELD = [(0, 32), (15, 5), (100, 20), (300, 20), (1000, 32)]
 
 
 @pytest.mark.parametrize("window", [Window(rows=32), Window(rows=NO_LIMIT, length=31)], ids=["rows", "range"])

@@ -15,6 +15,8 @@ from splitjoin import InputError, Limit, Query, Schema, SchemaError, SnapshotErr
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.sessions.snapshot import MAGIC, VERSION
 
+from ...support.sampling import at_length
+
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 WINDOW: dict[str, Any] = {"on": "r.x = s.a", "window": "RANGE 1000", "time": "ts"}
 
@@ -286,7 +288,7 @@ def test_columns_that_nobody_needs() -> None:
         assert session.flush().to_pylist() == [{"x": 1}, {"x": 1}]
 
 
-@pytest.mark.parametrize("window", ["ROWS 100", "RANGE 100", ("ROWS 50", "RANGE 100")])
+@pytest.mark.parametrize("window", [at_length("ROWS 100"), at_length("RANGE 100"), ("ROWS 50", "RANGE 100")])
 @pytest.mark.parametrize("device", ["cpu", "golden"])
 def test_memory_stays_bounded(window: Any, device: str) -> None:
     made = splitjoin.query(pa.schema([*R, ("text", pa.string())]), S, on="r.x = s.a", window=window, time="ts")
