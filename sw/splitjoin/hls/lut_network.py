@@ -22,6 +22,10 @@ _ROUNDS = 2
 #: L6MUX21, as Yosys has them with a wire of 800 ps in front of each (its abc9 library).
 _WIDE: dict[int, dict[int, tuple[int, float]]] = {4: {5: (2, 1.083), 6: (4, 1.2), 7: (8, 1.32)}}
 
+#: What a function of several LUTs must save, in delays of a LUT: mapping knows the delay of each input, and takes no
+#: eight LUTs for two in a row that are hardly later.
+_LEAST_SAVED = 0.2
+
 Cut = frozenset[int]
 
 
@@ -130,16 +134,19 @@ class LutNetwork:
 
     def cover(self, outputs: Iterable[int]) -> tuple[dict[int, int], set[int]]:
         """The LUTs of each gate that has some of its own for ``outputs``, and the sources that these read."""
-        found = _Cover(self._operands, self._cuts, self._times, self._sizes, self._delays)
+        late = _LEAST_SAVED * self._delays[0] if self._wide else 0.0
+        found = _Cover(self._operands, self._cuts, self._times, self._sizes, self._delays, late)
         return found.of({signal >> 1 for signal in outputs})
 
 
 class _Cover:
-    """A cut for each gate that has a LUT of its own."""
+    """A cut for each gate that has a LUT of its own. ``late``: by how much outputs may be later than the latest one of
+    the earliest cuts, in ns.
+    """
 
     def __init__(self, operands: Sequence[tuple[int, int] | None], cuts: Sequence[Sequence[Cut]],
-                 times: Sequence[float], sizes: Sequence[tuple[int, float]], delays: Sequence[float]):
-        self._operands, self._cuts, self._delays = operands, cuts, delays
+                 times: Sequence[float], sizes: Sequence[tuple[int, float]], delays: Sequence[float], late: float):
+        self._operands, self._cuts, self._delays, self._late = operands, cuts, delays, late
         self._luts = [luts for luts, _ in sizes]  # by the signals of a cut
         self._times = list(times)
         self._chosen: dict[int, Cut] = {}
@@ -150,7 +157,7 @@ class _Cover:
         needed = self._below(outputs)
         self._chosen = {n: self._cuts[n][0] for n in needed}
         self._use(outputs)
-        latest = max((self._times[n] for n in outputs), default=0.0)
+        latest = max((self._times[n] for n in outputs), default=0.0) + self._late
         for _ in range(_ROUNDS):
             due = self._due(needed, outputs, latest)
             for n in needed:

@@ -708,6 +708,11 @@ def test_sums_of_few_bits_are_luts() -> None:
     assert abs(hls.report(suite.Varint).luts - 175) <= 2
 
 
+def test_a_wide_function_must_save_time() -> None:
+    """Of a late condition and a sum, eight LUTs a bit are hardly sooner than two in a row (88; Yosys has 31)."""
+    assert hls.report(suite.Runs).luts == pytest.approx(31, rel=0.15)
+
+
 @pytest.mark.parametrize("by_choice", [True, False])
 def test_an_enable_costs_no_multiplexer(by_choice: bool) -> None:
     """A register that keeps its value has an enable, whether the source says so by ``if`` or by ``max``."""
