@@ -195,8 +195,7 @@ def main() -> None:
                  anew: bool = False) -> dict[str, Any]:
         took: dict[str, list[float]] = {}
         found = dict[str, Any]()
-        counted = 2 if config["rows"] > rows else turns
-        for _ in range(1 + counted):
+        for _ in range(1 + turns):
             for name, call in calls.items():
                 if anew:
                     recent.forget()
@@ -204,7 +203,7 @@ def main() -> None:
                 found[name] = call()
                 took.setdefault(name, []).append(time.process_time() - begin)
         least = sorted(min(seconds[1:]) for seconds in took.values())
-        said = (f"the least of {counted} turns after a first one, one thread, loops compiled before"
+        said = (f"the least of {turns} turns after a first one, one thread, loops compiled before"
                 f"{', each text forgotten before it comes' if anew else ''}")
         for metric, value in ((f"{named}_least", least[0]), (f"{named}_most", least[-1])):
             out.add(metric, value, "s", config, said)

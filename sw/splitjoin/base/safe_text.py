@@ -16,6 +16,7 @@ _QUERY = re.compile(rf"(?P<before>{_SCHEME}[^\s'\"<>()?#]{{0,2000}})[?#](?!…)[
 _CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
 #: Control characters that messages have: ends of lines and tabs.
 _LAYOUT = "\n\t"
+_WITHOUT_LAYOUT = str.maketrans("", "", _LAYOUT)
 #: Characters that change the direction of writing, so that a text looks like another one.
 _DIRECTION = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -34,7 +35,7 @@ def printable(text: str) -> str:
     r"""``text`` with escapes such as ``\x1b`` in place of characters that a terminal obeys: control characters but line
     ends and tabs, marks of writing direction, and halves of characters.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.translate(_WITHOUT_LAYOUT).isprintable():
         return text
     return "".join(c if c in _LAYOUT or not _obeyed(c) else c.encode("unicode_escape").decode("ascii") for c in text)
 

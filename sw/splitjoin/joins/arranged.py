@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,10 +64,18 @@ class Arranged:
         """``rows``, which are all, by R's rows as given, then by the arrival of S, or with ``nearest_first`` as they
         come; those of S alone last.
         """
+        def pairs() -> Items:
+            found = rows.items()
+            return chosen_items(found, found["kind"] == PAIR)
+
+        if rows.rises and self.rows["r"] is None:
+            made = copy(rows)
+            made.items = pairs
+            return made
         order = self._left_order(rows.r, np.zeros_like(rows.s) if nearest_first else rows.s)
-        places, items = pa.array(order), rows.items
+        places = pa.array(order)
         return TableRows(rows.r[order], rows.s[order], [take(values, places) for values in rows.values],
-                         lambda: chosen_items(items(), items()["kind"] == PAIR)[order], rows.work)
+                         lambda: pairs()[order], rows.work)
 
     def numbered(self, items: Items) -> Items:
         """``items`` with the numbers of the rows as they were given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+#: Rows of a run, on average, from which on a slice of a column takes less than a copy.
+_RUN = 4096
+#: Rows that are compared with their neighbours at once.
+_COMPARED = 1 << 13
+#: Neighbours in the sample that tells whether there may be such runs, and how many may not follow each other.
+_SAMPLE, _EXCEPTIONS = 64, 4
 #: The types of the same values that all of Arrow's kernels take.
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
@@ -39,6 +45,34 @@ def take_rows(table: pa.Table, rows: pa.Array | npt.NDArray[np.int64]) -> pa.Tab
     """``table.take(rows)``, likewise."""
     places = rows if isinstance(rows, pa.Array) else pa.array(rows)
     return pa.table([take(column, places) for column in table.columns], schema=table.schema)
+
+
+def taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
+    """Takes the ``rows`` of a column, −1 for NULL: without a copy where long runs of them follow each other."""
+    n = len(rows)
+    if n and rows[0] >= 0 and rows[-1] >= 0 and _has_runs(rows):
+        parts = ((at, rows[at:at + _COMPARED + 1]) for at in range(0, n, _COMPARED))  # which stay in a cache
+        ends = np.concatenate([np.flatnonzero(part[1:] != part[:-1] + 1) + (at + 1) for at, part in parts])
+        if not len(ends) or (len(ends) * _RUN <= n and rows.min() >= 0):
+            runs = [(int(rows[begin]), end - begin) for begin, end in pairwise([0, *ends.tolist(), n])]
+            return lambda column: pa.chunked_array(
+                [chunk for run in runs for chunk in column.slice(*run).chunks], column.type)
+    places = indices(rows)
+    if n and rows[0] < 0 and int(rows.max()) < 0:
+        return lambda column: pa.chunked_array([pa.nulls(n, column.type)]) if pa.types.is_primitive(
+            column.type) else take(column, places)
+    return lambda column: take(column, places)
+
+
+def _has_runs(rows: npt.NDArray[np.int64]) -> bool:
+    """True if a sample of ``rows`` has neighbours that follow each other, with few exceptions."""
+    some = np.arange(0, len(rows) - 1, max(1, len(rows) // _SAMPLE))
+    return int(np.count_nonzero(rows[some + 1] - rows[some] != 1)) <= _EXCEPTIONS
+
+
+def indices(rows: npt.NDArray[np.int64]) -> pa.Array:
+    """Row ids as what `take` takes: NULL, which gives NULL, where they are −1."""
+    return pa.array(rows, mask=rows < 0 if rows.min(initial=0) < 0 else None)
 
 
 def _taken(column: pa.ChunkedArray, rows: pa.Array, copied: int) -> list[pa.Array]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Union
 
 import numpy as np
@@ -14,19 +13,13 @@ import pyarrow as pa
 from splitjoin.base.errors import SchemaError
 from splitjoin.lang.ir import columns as columns_of
 from splitjoin.lang.kind import INNER, Kind
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import taker
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side, suggest
 
 #: Names of result columns to keep, in order; or these with the names that they get, None for their own.
 Selected = Union[Iterable[str], Mapping[str, str | None]]
 
-#: Rows of a run, on average, from which on a slice of a column takes less than a copy.
-_RUN = 4096
-#: Rows that are compared with their neighbours at once.
-_COMPARED = 1 << 13
-#: Neighbours in the sample that tells whether there may be such runs, and how many may not follow each other.
-_SAMPLE, _EXCEPTIONS = 64, 4
 #: The column of rows that come early: "+" for a row, "-" for one that is taken back.
 OPERATION = pa.field("operation", pa.string(), nullable=False)
 #: The column of a row between the joins of several streams that holds the number of a table's tuple, behind the table's
@@ -148,37 +141,9 @@ def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: np
            s_rows: npt.NDArray[np.int64]) -> pa.Table:
     """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,), −1 for NULL."""
     tables, rows = {"r": r, "s": s}, {"r": r_rows, "s": s_rows}
-    takers = {side: _taker(rows[side]) for side in {c.side for c in columns}}
+    takers = {side: taker(rows[side]) for side in {c.side for c in columns}}
     data = [takers[c.side](tables[c.side].column(c.source)) for c in columns]
     return pa.table(data, schema=output_schema(columns))
-
-
-def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
-    """Takes the ``rows`` of a column: without a copy where long runs of them follow each other."""
-    n = len(rows)
-    if n and rows[0] >= 0 and rows[-1] >= 0 and _has_runs(rows):
-        parts = ((at, rows[at:at + _COMPARED + 1]) for at in range(0, n, _COMPARED))  # which stay in a cache
-        ends = np.concatenate([np.flatnonzero(part[1:] != part[:-1] + 1) + (at + 1) for at, part in parts])
-        if not len(ends) or (len(ends) * _RUN <= n and rows.min() >= 0):
-            runs = [(int(rows[begin]), end - begin) for begin, end in pairwise([0, *ends.tolist(), n])]
-            return lambda column: pa.chunked_array(
-                [chunk for run in runs for chunk in column.slice(*run).chunks], column.type)
-    places = indices(rows)
-    if n and rows[0] < 0 and int(rows.max()) < 0:
-        return lambda column: pa.chunked_array([pa.nulls(n, column.type)]) if pa.types.is_primitive(
-            column.type) else take(column, places)
-    return lambda column: take(column, places)
-
-
-def _has_runs(rows: npt.NDArray[np.int64]) -> bool:
-    """True if a sample of ``rows`` has neighbours that follow each other, with few exceptions."""
-    some = np.arange(0, len(rows) - 1, max(1, len(rows) // _SAMPLE))
-    return int(np.count_nonzero(rows[some + 1] - rows[some] != 1)) <= _EXCEPTIONS
-
-
-def indices(rows: npt.NDArray[np.int64]) -> pa.Array:
-    """Row ids as what `take` takes: NULL, which gives NULL, where they are −1."""
-    return pa.array(rows, mask=rows < 0 if rows.min(initial=0) < 0 else None)
 
 
 def _sides(r: pa.Schema, s: pa.Schema) -> tuple[tuple[Side, pa.Schema], tuple[Side, pa.Schema]]:

@@ -35,6 +35,11 @@ class TableRows(Segments):
         super().__init__([(r, s), *behind])
         self.values, self.items, self.work = values, items, work or Slices()
 
+    @property
+    def rises(self) -> bool:
+        """True if the rows are known to be in the order of R, one of each tuple, without a look at them."""
+        return False
+
     @classmethod
     def of(cls, batch: RowBatch) -> TableRows:
         """The rows of ``batch``."""
@@ -84,6 +89,10 @@ class ChosenRows(TableRows):
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def rises(self) -> bool:
+        return not len(self._late)
 
     def _whole(self, side: int) -> Ints:
         if side:

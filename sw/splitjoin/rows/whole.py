@@ -14,7 +14,7 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableWay, begin, joined_items
 from splitjoin.engines.registry import host
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import indices, take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
@@ -31,7 +31,6 @@ from .answers import (
 )
 from .kinds import KindOperator
 from .operator import RowBatch
-from .output import indices
 from .table_rows import TableRows
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import OrderError
+from splitjoin.joins.arranged import Arranged
 
 from ...support.kinds import KINDS
 from ...support.sampling import examples
@@ -94,3 +95,16 @@ def test_as_pandas_merges(how: Any) -> None:
     want = left.merge(right, on="k", how=how)
     found = splitjoin.join(left, right, on="r.k = s.k", how=how, order="left").to_pandas()
     assert found[["x", "y"]].astype(float).equals(want[["x", "y"]].astype(float))
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_chosen_rows_are_not_sorted(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows of R a semi or anti join keeps is told by flags, which are in the order of R."""
+    def refused(*_: Any) -> Any:
+        raise AssertionError("sorted")
+
+    monkeypatch.setattr(Arranged, "_left_order", refused)
+    r, s = pa.table({"n": range(99), "k": [n % 9 for n in range(99)]}), pa.table({"k": [8, 7, 1]})
+    result = splitjoin.join(r, s, on="r.k = s.k", how=how, order="left", select=["n"])
+    kept = [n for n in range(99) if (n % 9 in (1, 7, 8)) == (how == "semi")]
+    assert result.table.column("n").to_pylist() == kept == result.items["r"].tolist()

@@ -411,9 +411,13 @@ class _SqlCall:
                              f"option; leave it out")
         device, path = self.chosen(options)
         joined = list[JoinResult]()
+        only_one = self.sort or self.how["window"] is not None or self.how["time"] is not None
 
         def run_join(statement: Statement, tables: Mapping[Side, pa.Table]) -> pa.Table:
-            joined.append(_run(statement, tables, device, self.sort, None, **self.of_two(statement)))
+            how = self.of_two(statement)
+            if statement.how in ("semi", "anti") and not only_one:  # a part of a table is taken in less time as it is
+                how["order"] = "left"
+            joined.append(_run(statement, tables, device, self.sort, None, **how))
             return joined[-1].table
 
         def run_several(statement: Statement, tables: Sequence[pa.Table], chosen: JoinOrder) -> pa.Table:
@@ -423,7 +427,6 @@ class _SqlCall:
 
         rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"]) for name, data in given.items()}
         self.stated.check()
-        only_one = self.sort or self.how["window"] is not None or self.how["time"] is not None
         if not anew and (again := None if only_one else self._answered_again(rows, run_join)) is not None:
             return _stored(again, path, counters=joined[-1].counters, plan=joined[-1].plan)
         joined.clear()

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from splitjoin.base.arrays import Ints
+from splitjoin.base.arrays import Ints, Mask
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.lang.kind import How
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import take, taker
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import time_columns
 
@@ -53,7 +53,8 @@ class JoinedTables:
 
     def taken(self, rows: pa.Array) -> dict[str, pa.Table]:
         """The parts of the rows of these numbers; NULL for rows that lack this side."""
-        return {label: pa.table([take(column, rows) for column in table.columns],
+        of = taker((rows.fill_null(-1) if rows.null_count else rows).to_numpy())
+        return {label: pa.table([of(column) for column in table.columns],
                                 schema=pa.schema([f.with_nullable(True) for f in table.schema])
                                 if rows.null_count else table.schema)
                 for label, table in self.parts.items()}
@@ -175,11 +176,11 @@ class JoinStep:
         """The rows of a join of this kind by the numbers of its pairs, out of so many of R and S."""
         if self.how is None:
             return r, s
-        assert s is not None, "pairs have rows of both"
-        alone_r, alone_s = (np.setdiff1d(np.arange(rows), of.to_numpy(zero_copy_only=False))
-                            for rows, of in ((rows_r, r), (rows_s, s)))
+        met = _marked(r, rows_r)
         if self.how in ("semi", "anti"):
-            return pa.array(alone_r if self.how == "anti" else np.unique(r.to_numpy(zero_copy_only=False))), None
+            return pa.array(np.flatnonzero(met if self.how == "semi" else ~met)), None
+        assert s is not None, "pairs have rows of both"
+        alone_r, alone_s = np.flatnonzero(~met), np.flatnonzero(~_marked(s, rows_s))
         left, right = self.how in ("left", "full"), self.how in ("right", "full")
         of_r = [r.cast(pa.int64()), *([pa.array(alone_r)] if left else []), *([pa.nulls(
             len(alone_s), pa.int64())] if right else [])]
@@ -214,6 +215,13 @@ def values_at(found: pa.Table, none: pa.ChunkedArray, rows: int) -> pa.ChunkedAr
     at = np.zeros(rows, np.int64)
     at[found.column("n").to_numpy()] = 1 + np.arange(len(found))
     return take(pa.chunked_array([*none.chunks, *found.column("v").chunks], none.type), pa.array(at))
+
+
+def _marked(of: pa.Array, rows: int) -> Mask:
+    """For each of so many ``rows`` whether its number is in ``of``."""
+    made = np.zeros(rows, np.bool_)
+    made[of.to_numpy(zero_copy_only=False)] = True
+    return made
 
 
 def both(left: JoinedTables, right: JoinedTables, r: pa.Array, s: pa.Array | None) -> JoinedTables:

@@ -91,6 +91,12 @@ class StatementParser(WholeIntervals, DuckDBParser):
         join.set("method", "ASOF")
         join.set("on", exp.and_(on, exp.GTE(this=of.copy(), expression=since), copy=False))
 
+    def _parse_cte(self) -> Any:
+        before = [t.token_type for t in self._tokens[:self._index] if t.token_type != TokenType.RECURSIVE][-2:]
+        if before[1:] == [TokenType.WITH] and before[0] in (TokenType.R_PAREN, TokenType.COMMA):
+            self.raise_error("a SELECT has one WITH; write a comma in place of the second", self._prev)
+        return super()._parse_cte()
+
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         nearest = self._curr.text.upper() == "NEAREST" and self._next.text.upper() == "BY"
         return None if nearest else super()._parse_table_alias(*args, **kwargs)

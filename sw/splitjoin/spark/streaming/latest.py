@@ -14,11 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from splitjoin.engines.device import Device
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import indices, take
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.answers import operator_of_pairs
 from splitjoin.rows.operator import RowBatch
-from splitjoin.rows.output import indices
 from splitjoin.rows.table_rows import TableRows
 
 from .decisions import in_arrival_order

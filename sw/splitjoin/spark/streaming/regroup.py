@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from splitjoin.engines.device import PAIR
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import indices, take
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.answers import operator_of_pairs
-from splitjoin.rows.output import indices
 
 from .decisions import found_again, in_arrival_order
 from .group import GroupJoin, GroupState

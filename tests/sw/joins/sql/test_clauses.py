@@ -29,6 +29,8 @@ REFUSED = {
     f"SELECT x {JOIN} START WITH x = 1 CONNECT BY x = 1": "CONNECT BY",
     f"SELECT x {JOIN} LATERAL VIEW explode([x]) t AS u": "LATERAL VIEW is not supported: write CROSS JOIN unnest",
     "SELECT x FROM r CROSS APPLY s": "APPLY is not supported", "SELECT x FROM r OUTER APPLY s": "APPLY",
+    "WITH p AS (FROM r) WITH q AS (FROM s) SELECT x FROM p JOIN q ON p.x = q.a": "write a comma in place of the second",
+    "WITH p AS (FROM r), WITH RECURSIVE q AS (FROM s) SELECT x FROM p JOIN q ON p.x = q.a": "a SELECT has one WITH",
     "SELECT x FROM r@1 JOIN s ON r.x = s.a": "what stands at this table",
     "WITH q USING KEY (x) AS (SELECT * FROM r) SELECT q.x FROM q JOIN s ON q.x = s.a": "USING KEY"}
 
