@@ -51,6 +51,20 @@ SPLITJOIN_WIDE uint64_t mask_within(const K *keys, K low, K width) {
     return __builtin_bit_cast(uint64_t, __builtin_convertvector(of - low <= width, Bits));
 #else
     uint64_t found = 0;
+#ifdef __SSE2__  // GCC has no vectors of bits, and makes words one key at a time: of few bytes, a vector has many keys
+    if constexpr (sizeof(K) <= 2) {
+        constexpr int64_t some = 16;
+        typedef K Keys __attribute__((vector_size(some * sizeof(K))));
+        typedef char Bytes __attribute__((vector_size(some)));
+        for (int64_t i = 0; i < block; i += some) {
+            Keys of;
+            __builtin_memcpy(&of, keys + i, sizeof of);
+            const Bytes met = __builtin_convertvector(of - low <= width, Bytes);
+            found |= word(__builtin_ia32_pmovmskb128(met)) << i;
+        }
+        return found;
+    }
+#endif
     for (int64_t i = 0; i < block; i++) found |= uint64_t{static_cast<K>(keys[i] - low) <= width} << i;
     return found;
 #endif
