@@ -64,8 +64,10 @@ class Arranged:
         """``rows``, which are all, by R's rows as given, then by the arrival of S, or with ``nearest_first`` as they
         come; those of S alone last.
         """
+        items = rows.items  # without the rows, which keep the threads
+
         def pairs() -> Items:
-            found = rows.items()
+            found = items()
             return chosen_items(found, found["kind"] == PAIR)
 
         if rows.rises and self.rows["r"] is None:

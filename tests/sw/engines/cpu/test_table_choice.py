@@ -305,7 +305,8 @@ def test_the_least_key_of_s_is_a_key_unless_it_is_null(on: str, nulls: list[None
 
 @pytest.mark.usefixtures("own_garbage")
 @pytest.mark.parametrize("call", [{"on": "abs(r.st - s.st) <= 9"}, {"on": "abs(r.st - s.st) <= 9", "order": "left"},
-                                  {"on": "r.c = s.c", "how": "semi"}])
+                                  {"on": "r.c = s.c", "how": "semi"},
+                                  {"on": "r.c = s.c", "how": "semi", "order": "left"}])
 def test_threads_end_with_the_join(call: dict[str, Any]) -> None:
     before = set(threading.enumerate())
     device = CpuDevice(threads=3, tuning=Tuning(table_share=1))
