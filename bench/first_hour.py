@@ -101,7 +101,7 @@ def run(command: list[str], folder: Path, environment: Mapping[str, str], *, may
         orphans: bool = False) -> Run:
     """Run ``command``, with the processes that it leaves behind if these ``orphans`` come to this process.
 
-    Raises `RuntimeError` if it fails, but for the limits of time and memory if it ``may_end`` so.
+    Raises `RuntimeError` if it fails, but for the limits of time and memory, and crashes, if it ``may_end`` so.
     """
     out, errors = folder / "out.txt", folder / "errors.txt"
     start = time.perf_counter()
@@ -119,7 +119,7 @@ def run(command: list[str], folder: Path, environment: Mapping[str, str], *, may
         except ChildProcessError:
             break
         cpu, peak = cpu + usage.ru_utime + usage.ru_stime, max(peak, usage.ru_maxrss / 1024)
-    ended = "time" if process.returncode == -signal.SIGXCPU else ""
+    ended = {-signal.SIGXCPU: "time", -signal.SIGSEGV: "crash"}.get(process.returncode, "")
     if process.returncode and not ended and re.search("memory|bad_alloc", errors.read_text(), re.IGNORECASE):
         ended = "memory"
     if process.returncode and not (ended and may_end):

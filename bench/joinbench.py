@@ -39,7 +39,8 @@ def answer(engine: str, query: str, rows: int, seed: int, limits: tuple[int, int
                     *map(str, limits)], Path(name), settings, may_end=True)
     lines = [line for line in done.printed.splitlines() if line.startswith("{")]
     made: dict[str, Any] = json.loads(lines[-1]) if lines else {"why": done.ended}
-    words = {"time": f"more than {limits[0]} s for its runs", "memory": f"more than {limits[1]} GiB"}
+    words = {"time": f"more than {limits[0]} s for its runs", "memory": f"more than {limits[1]} GiB",
+             "crash": "the process crashes"}
     return made | ({"why": words.get(made["why"], made["why"])} if "why" in made else {})
 
 
