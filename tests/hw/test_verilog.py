@@ -138,7 +138,7 @@ def test_sidecar_tells_the_ports_to_memory(cores, ports):
     found = json.loads(json.dumps(sidecar(config)))
     memory = found["memory"]
     assert memory["ports"] == ports
-    assert memory["lines"] * memory["line_bytes"] == 2**24 + (2**23 if cores == 1 else 2**21 // cores)
+    assert memory["lines"] * memory["line_bytes"] == 2**24 + 2**23 // cores
     for port in ports:
         for channel, fields in memory["payloads"].items():
             assert found["ports"][f"{port}__{channel}__payload"]["width"] == sum(width for _, width in fields)

@@ -5,8 +5,7 @@ each stream it holds the ring of records in the order of arrival, a line each, a
 index's chains. A record is a tuple's keys, and the distance to the next older tuple of its bucket, in tuples; 0 for
 none. A head is the number of the bucket's youngest tuple among all of its stream, plus one; 0 for none; in 32 bits.
 Numbers of a session do not reach 2^32, so no head needs to be emptied when its tuple expires. Behind AXI4 a head has a
-line, with that tuple's record if both fit, so that probes need not read it from the ring. Else, and of several cores,
-lines are full of heads.
+line, with that tuple's record if both fit, so that probes need not read it from the ring. Else lines are full of heads.
 
 Several cores have a memory each. Lines of heads belong to them in turn, and so do the tuples of their buckets. A ring
 has a place for every tuple of its stream, and those of other cores' tuples stay as they are. A record has a second
@@ -39,7 +38,7 @@ def record_bits(config: Configuration, side: str) -> int:
 
 def heads_have_records(config: Configuration) -> bool:
     """True if a line has one head, and the record of that tuple."""
-    return config.memory == "axi" and not config.routed and all(
+    return config.memory == "axi" and all(
         record_bits(config, side) + ROW_BITS <= line_bits(config) for side in "rs")
 
 

@@ -34,8 +34,9 @@ CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=
                        memory="axi", contexts=4)
 #: Lines of several heads without records; cells of three neighbouring keys each, of which a probe looks up two at most.
 SHARED, CELLS = replace(CONFIG, memory="sdram"), replace(CONFIG, core="bucket")
-#: One of two cores: the first one has the keys from 0 to 3, the second one those from 4 to 7.
+#: One of two cores: the first one has every other key; or, with lines of two heads, every other two.
 ROUTED = replace(CONFIG, cores=2)
+ROUTED_SHARED = replace(ROUTED, keys_r=(32,), keys_s=(32,), memory_width=64)
 #: Answers, and reads and writes, overtake each other; none do; channels stall.
 WILD, CALM, SLOW = (SimulatedMemory(latency=2, reorder=60), SimulatedMemory(latency=1), SimulatedMemory(
     latency=1, interval=3, stall=0.5))
@@ -132,8 +133,8 @@ def test_same_items_as_the_model(config: Configuration) -> None:
 
 
 def test_a_core_of_several_gives_the_pairs_of_its_keys_and_all_stars() -> None:
-    for index in (0, 1):
-        bench = Bench(ROUTED, index)
+    for config, index in ((ROUTED, 0), (ROUTED, 1), (ROUTED_SHARED, 1)):
+        bench = Bench(config, index)
         for case in CASES.values():
             bench.run(case)
 
