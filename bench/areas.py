@@ -35,6 +35,7 @@ DESIGNS = {
     "squared distance": ("--on", "(r.x - s.a) * (r.x - s.a) + (r.y - s.b) * (r.y - s.b) <= 100", *_RANGE),
     "folds": ("--on", "r.x = s.a", "--how", "left", "--aggregate", "n=count(*)", "--aggregate", "t=sum(s.b)",
               "--aggregate", "m=max(s.b)", *_RANGE),
+    "gate of two sources": ("--on", "abs(r.x - s.a) <= 10", "--sources", "2", *_RANGE),
     "small": ("--on", "abs(r.x - s.a) <= 10", "--small", "--window", "ROWS 16"),
 }
 

@@ -66,13 +66,13 @@ def test_folds_in_order():
     assert found[0] == found[1]
 
 
-def test_a_formula_sends_its_answer_alone():
-    """Beyond what leaves where no pair matches, the bytes are those of the pairs of the answer."""
-    asked = Query.make(*(Schema.from_arrow(side, SCHEMAS[side]) for side in "rs"), on=CONDITIONS["dot product"],
+@pytest.mark.parametrize(("name", "alone"), [("dot product", 11), ("remainder by a value", 4), ("LIKE", 14)])
+def test_a_formula_sends_its_answer_alone(name, alone):
+    """Beyond what leaves where no pair matches, as for copies of row ``alone``, the bytes are those of the answer."""
+    asked = Query.make(*(Schema.from_arrow(side, SCHEMAS[side]) for side in "rs"), on=CONDITIONS[name],
                        window="ROWS 16", order="total")
     r, s, options, sent = rows("r", 24, 7), rows("s", 24, 7), OPTIONS | {"verify": "core"}, {}
-    none = pa.array([0] * 24, pa.int16())
-    for given in (r, r.set_column(0, "x", none).set_column(1, "y", none).cast(r.schema)):
+    for given in (r, r.take([alone] * 24)):
         with (Emulator(device("uart:none", **options).configuration(asked)) as board,
               device(f"uart:{board.path}", **options).open(asked) as session):
             session.push(arrivals(asked, given, s))

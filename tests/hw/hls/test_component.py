@@ -26,6 +26,7 @@ from tests.testbench.on_amaranth import Simulation
 from tests.testbench.pauses import MATRIX
 from tests.testbench.runner import run_bench
 
+from ...hls_programs.batch import check_batch
 from ...support.graphs import graph_outputs
 from ...support.icarus import needs_icarus
 from ...support.kernel_cases import kernel_case
@@ -318,6 +319,12 @@ def test_random_functions_agree(seed: int) -> None:
         check(fn, operands(fn, 20, seed), {"both": MATRIX["both"]}, clock=30)
     else:
         assert part.interval >= 1
+
+
+@pytest.mark.long
+def test_a_mapped_table_is_read_by_one_port(tmp_path: Path) -> None:
+    """Random program 10120: of block RAM that nothing writes, synthesis uses port A alone."""
+    assert check_batch([10120], tmp_path, 1) == {}
 
 
 def test_fixed_point_is_whole_numbers_without_the_point() -> None:

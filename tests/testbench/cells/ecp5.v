@@ -1,6 +1,6 @@
-// A model of ECP5's block RAM for simulating netlists, as far as the circuits use it: port A writes, port B reads, one
-// word size for both. Synthesis knows the cell only as a black box. After Lattice's memory usage guide (FPGA-TN-02204);
-// the halves of words of 36 bits are on the ports that synthesis uses for them.
+// A model of ECP5's block RAM for simulating netlists, as far as the circuits use it: port A writes and port B reads, or
+// port A alone reads a table, with one word size for both. Synthesis knows the cell only as a black box. After Lattice's
+// memory usage guide (FPGA-TN-02204); the halves of words of 36 bits are on the ports that synthesis uses for them.
 module DP16KD(
   input DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1,
   input DIA0,
@@ -111,6 +111,7 @@ module DP16KD(
 
   reg [35:0] rows [(1 << (14 - SHIFT)) - 1:0];
   reg [35:0] latch, low, high;
+  reg [17:0] alone, later;
 
   // First contents: 1,024 groups of 18 bits, each at 20 bits from the last. Each half of a group is a byte with its ninth
   // bit, which words of 4, 2 and 1 bits leave out.
@@ -137,6 +138,13 @@ module DP16KD(
   always @(posedge CLKA)
     if (CEA & WEA & selected_a) rows[ada >> SHIFT] <= (rows[ada >> SHIFT] & ~mask) | (di & mask);
 
+  always @(posedge CLKA) begin
+    if (RSTA) alone <= 0;
+    else if (CEA & ~WEA & selected_a) alone <= rows[ada >> SHIFT][17:0];
+    if (RSTA) later <= 0;
+    else if (OCEA) later <= alone;
+  end
+
   always @(posedge CLKB) begin
     if (RSTB) latch <= 0;
     else if (CEB & ~WEB & selected_b)
@@ -149,12 +157,13 @@ module DP16KD(
     else if (OCEA) low <= latch;
   end
 
-  // Words of 36 bits are read through both ports, narrower ones through port B.
-  wire [35:0] a = REGMODE_A == "OUTREG" ? low : latch;
+  // Words of 36 bits that port B reads leave through both ports, narrower ones through their own.
+  wire [17:0] a = DATA_WIDTH_A == 36 ? (REGMODE_A == "OUTREG" ? low[17:0] : latch[17:0])
+                                     : (REGMODE_A == "OUTREG" ? later : alone);
   wire [35:0] b = REGMODE_B == "OUTREG" ? high : latch;
   wire [17:0] out = DATA_WIDTH_B == 36 ? b[35:18] : b[17:0];
   assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1,
-          DOA0} = a[17:0];
+          DOA0} = a;
   assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1,
           DOB0} = out;
 endmodule
