@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitjoin.base.arrays import Mask, Rows
+from splitjoin.base.arrays import Array, Mask, Rows
 from splitjoin.base.recent import keep
 from splitjoin.lang import build, ir
 from splitjoin.lang.eval.pairs import PairTest, column_arrays
@@ -134,7 +134,7 @@ class Condition:
         self._values: dict[str, list[Vector]] = {}
         self._keys: dict[str, list[Codes]] = {}
         self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {}
-        self._columns: dict[Side, Any] = {}
+        self._columns = dict[Expr, list[list[Array]]]()
         self._take(self.plan.required, len(self.plan.required) == len(self.plan.tests) and only_tests(self.plan.tree))
 
     def only(self, tests: Collection[int], *, decide: bool) -> Condition:
@@ -178,7 +178,7 @@ class Condition:
             else:
                 ranged.setdefault((test.r, test.s), []).append(j)
         self._ranged = [j for (_, s), tests in ranged.items() if not self._is_point(tests, s) for j in tests]
-        self.decided = plan.residual is None and decide
+        self._decide, self.decided = decide, plan.residual is None and decide
 
     def _plain(self, test: Test) -> tuple[Codes, Codes] | None:
         """Codes of both streams that are equal where ``test`` is true, if it is an equality of two columns of whole
@@ -291,9 +291,18 @@ class Condition:
         """True for each pair of row ids of which the whole condition is true."""
         if self.decided:
             return self.holds(r, s)
-        if not self._columns:
-            self._columns |= {side: column_arrays(self._compared, side, self._tables[side]) for side in SIDES}
-        return PairTest(self._compared).true("r", self._columns["r"], r, self._columns["s"], s)
+        if self.plan.residual is None or not (self._decide and "r" in self._ends):
+            return self._true(self._compared, r, s)
+        found = self._true(self.plan.residual, r, s)  # and the tests, which take less time than what they say
+        at = np.flatnonzero(found)
+        found[at] = self.holds(r[at], s[at])
+        return found
+
+    def _true(self, of: Expr, r: Rows, s: Rows) -> Mask:
+        if of not in self._columns:
+            self._columns[of] = [column_arrays(of, side, self._tables[side]) for side in SIDES]
+        mine, others = self._columns[of]
+        return PairTest(of).true("r", mine, r, others, s)
 
     def groups(self) -> Groups:
         """The tuples of both streams by their equal keys, whose codes are not kept."""

@@ -350,15 +350,25 @@ def groups_of(terms: Comparisons, values: _Values | None, work: Work) -> KeyGrou
             part &= v.valid
         points.append((found[0].values, found[1].values))
     points = _folded(points, possible)
-    keys_r, keys_s = points[0]
-    least = int(keys_s.min(initial=2**63 - 1))
-    count = max(int(keys_s.max(initial=-2**63)) - least + 1, 1)
-    if len(points) == 1 and count <= _SPREAD * len(keys_s) + 1024 and all(part.all() for part in possible):
-        return KeyGroups(aligned(keys_r), aligned(keys_s), least, count)
+    if len(points) == 1 and all(part.all() for part in possible) and (places := _places(*points[0])) is not None:
+        return KeyGroups(aligned(points[0][0]), aligned(points[0][1]), *places)
     lowest = [int(of_s.min(initial=2**63 - 1)) for _, of_s in points]
     groups = Groups([(of_r.view(np.uint64) - np.uint64(low % 2**64), of_s.view(np.uint64) - np.uint64(low % 2**64))
                      for low, (of_r, of_s) in zip(lowest, points, strict=True)], possible[0], possible[1], work)
     return KeyGroups(groups.of("r"), groups.of("s"), 0, groups.count)
+
+
+def _places(keys_r: Rows, keys_s: Rows) -> tuple[int, int] | None:
+    """The least key of S and how many there may be up to the greatest, or of those that R may have as well; None if
+    these are too many for a place for each of them, or so few that groups are large.
+    """
+    (least, greatest), (least_r, greatest_r) = ((int(keys.min(initial=2**63 - 1)), int(keys.max(initial=-2**63)))
+                                                for keys in (keys_s, keys_r))
+    most = _SPREAD * len(keys_s) + 1024
+    if (count := max(greatest - least + 1, 1)) <= most:
+        return least, count
+    least, count = max(least, least_r), min(greatest, greatest_r) - max(least, least_r) + 1
+    return (least, count) if len(keys_s) // _FEW < count <= most else None
 
 
 def _folded(points: list[tuple[Rows, Rows]], possible: list[Mask]) -> list[tuple[Rows, Rows]]:

@@ -94,13 +94,26 @@ class OneTableTerms:
             return self.computed_column(tree, *sides)
         if isinstance(tree, exp.StartsWith) and (begins := self._beginning(tree)) is not None:
             return begins
-        if (ranked := self.ranked(tree)) is not None:
-            return ranked
+        if (found := self._of_texts(tree) or self.ranked(tree)) is not None:
+            return found
         tree = tree.copy()
         for child in list(tree.iter_expressions()):
             if child.find(exp.Column):
                 child.replace(self._hosted(child))
         return tree
+
+    def _of_texts(self, tree: Any) -> exp.Expr | None:
+        """The equality ``tree`` of a text of one table and one of the other, as one of columns, which is a hash join
+        where ranks are a sort; None for others.
+        """
+        parts = (tree.this, tree.expression) if isinstance(tree, exp.EQ) else ()
+        sides = [{self.side_of(c) for c in part.find_all(exp.Column)} for part in parts]
+        if sides not in ([{"r"}, {"s"}], [{"s"}, {"r"}]):
+            return None
+        made = [self._hosted(part) for part in parts]
+        are_texts = all(isinstance(of, exp.Column) and pa.types.is_string(
+            self.tables[side].schema.field(of.name).type) for of, (side,) in zip(made, sides, strict=True))
+        return exp.EQ(this=made[0].copy(), expression=made[1].copy()) if are_texts else None
 
     def _beginning(self, tree: Any) -> exp.Expr | None:
         """Comparisons that are ``tree``, a text of one table that begins with one of the other; None for others.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -9,6 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 from splitjoin.engines.cpu import condition
 from splitjoin.engines.cpu.condition import with_ranked_texts
 from splitjoin.joins.join import join
+from splitjoin.lang.eval.pairs import PairTest
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
@@ -111,3 +115,22 @@ def test_a_condition_is_planned_once_for_the_same_ranges(monkeypatch: pytest.Mon
     assert [pairs([1, n]) for n in range(30, 42)] == [1] * 12  # only the last plans are kept
     assert pairs([1, 9]) == 2
     assert len(planned) == 3 + 12 + 1
+
+
+def test_candidates_of_an_alternative_are_verified_by_what_no_test_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by all alternatives, whose tests hold for codes that are there."""
+    verified = list[str]()
+    true = PairTest.true
+
+    def noted(self: PairTest, *args: Any) -> Any:
+        verified.append(text(self._predicate))
+        return true(self, *args)
+
+    monkeypatch.setattr(PairTest, "true", noted)
+    n, chance = 400, np.random.default_rng(1)
+    r, s = (pa.table({"x": chance.integers(0, 1 << 32, n) & chance.integers(0, 1 << 32, n)}) for _ in "rs")
+    on = "(r.x & 65535 = s.x & 65535 OR r.x >> 20 = s.x >> 20 OR r.x % 77 = s.x % 77) AND bit_count(r.x ^ s.x) <= 9"
+    found = join(r, s, on=on)
+    assert verified
+    assert {*verified} == {"(bit_count((r.x ^ s.x)) <= 9)"}
+    assert found.table.equals(join(r, s, on=on, device="golden").table)
