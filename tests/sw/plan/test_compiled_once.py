@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
+from splitjoin.base.recent import forget
 from splitjoin.circuit import driver, lowering
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -20,7 +21,8 @@ TIMED = {"window": "RANGE 4", "time": "ts"}
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The conditions that were compiled."""
+    """The conditions that were compiled, of which nothing is kept that other tests of this process have left."""
+    forget()
     found, compiled = [], pipeline.compiled
     monkeypatch.setattr(pipeline, "compiled", lambda e, *args: found.append(e) or compiled(e, *args))
     return found
