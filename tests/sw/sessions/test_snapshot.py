@@ -13,6 +13,7 @@ import pytest
 import splitjoin
 from splitjoin import InputError, Limit, Query, Schema, SchemaError, SnapshotError
 from splitjoin.base.sliding import SlidingArray
+from splitjoin.lang.layouts import take
 from splitjoin.sessions.snapshot import MAGIC, VERSION
 
 from ...support.sampling import at_length
@@ -264,7 +265,7 @@ def test_every_arrow_type_travels(window: str) -> None:
     for at in range(0, 120, 12):
         part = every_type(12, at)  # with dictionaries of their own
         order = pa.array([k ^ 1 for k in range(12)])
-        session.push_r(pa.table([splitjoin.rows.output.take(c, order) for c in part.columns], schema=part.schema))
+        session.push_r(pa.table([take(c, order) for c in part.columns], schema=part.schema))
         session.push_s(part)
         if at % 24:
             batches.append(session.poll())
