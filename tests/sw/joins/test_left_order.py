@@ -99,7 +99,7 @@ def test_as_pandas_merges(how: Any) -> None:
 
 @pytest.mark.parametrize("how", ["semi", "anti"])
 def test_chosen_rows_are_not_sorted(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which rows of R a semi or anti join keeps is told by flags, which are in the order of R."""
+    """A semi or anti join flags the rows of R that it keeps, and flags are in the order of R."""
     def refused(*_: Any) -> Any:
         raise AssertionError("sorted")
 

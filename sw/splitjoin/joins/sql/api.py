@@ -206,7 +206,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, closed: str 
             but for an as-of join that looks backward.
         closed: As for `splitjoin.join`, of two tables.
         time: As for `splitjoin.join`, likewise.
-        order: As for `splitjoin.join`.
+        order: As for `splitjoin.join`, of a statement that is joins alone; with other parts, that of ORDER BY only.
         device: As for `splitjoin.join`; "cpu" by default.
         device_options: As for `splitjoin.join`.
         tables: The tables by the names that the text has for them, where those are no Python names, or names of
