@@ -113,8 +113,9 @@ class JoinService:
         """Promise that a stream delivers no more tuples below ``time``, in the unit of its time column."""
         side = self._side(stream)
         schema, name = self.config.streams[SIDES.index(side)].schema, self.config.streams[SIDES.index(side)].time
-        try:
-            value = pa.scalar(time, pa.int64()).cast(schema.field(name).type)
+        type_ = schema.field(name).type
+        try:  # Arrow makes days of 32 bits alone
+            value = pa.scalar(time, pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
         except (pa.ArrowException, TypeError, OverflowError):
             raise InputError(f"the time of a heartbeat must be a whole number in the unit of {stream}.{name}, not "
                              f"{time!r}") from None
@@ -164,7 +165,8 @@ class JoinService:
         """The committed rows of a query, each batch with its epoch and the place of its first row.
 
         They begin with the epoch ``epoch``, and not before the ``row``-th row of the query. With ``follow``, the
-        iterator waits for further epochs, until the streams have ended, the service stops, or ``gone`` is true.
+        iterator waits for further epochs, until the streams have ended, the service stops, or ``gone`` is true. Raises
+        `InputError` for a query that is not there, and for an epoch that is dropped before its turn.
         """
         if query not in self.schemas:
             raise InputError(f"there is no query {query!r}{suggest(str(query), list(self.schemas))}; there are "
@@ -179,7 +181,12 @@ class JoinService:
                     continue
                 seen = number
                 if number >= epoch:
-                    yield from _batches(file, number, row)
+                    try:
+                        source = ParquetSource(file)
+                    except FileNotFoundError:
+                        raise InputError(f"epoch {number} of the query {query!r} must be there to be read, but was "
+                                         f"dropped meanwhile; ask for the rows from a later epoch on") from None
+                    yield from _batches(source, number, row)
             if last:
                 return
             with self._changed:
@@ -336,8 +343,9 @@ def _known_queries(folder: Path) -> list[str]:
         return []
 
 
-def _batches(file: Path, number: int, row: int) -> Iterator[tuple[pa.RecordBatch, dict[str, int]]]:
-    with ParquetSource(file) as source:
+def _batches(source: ParquetSource, number: int, row: int) -> Iterator[tuple[pa.RecordBatch, dict[str, int]]]:
+    """The rows of an epoch's file from the ``row``-th of the query on, and their places; closes it."""
+    with source:
         at = int(json.loads(source.metadata.metadata[b"splitjoin.epoch"])["first_row"])
         if at + source.metadata.num_rows <= row:
             return

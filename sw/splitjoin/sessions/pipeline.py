@@ -197,7 +197,7 @@ class Pipeline(Generic[Gate]):
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()
         self.windows.prune()
-        progress = DeviceProgress(self.device_session.settled, self.ended, self.restarts)
+        progress = DeviceProgress(self._settled, self.ended, self.restarts)
         return Snapshot.of(self.identity, self.query, self.gate.state(), self.windows, self.results, self._ready,
                            progress, self._operator.state(), self.changes).to_bytes()
 

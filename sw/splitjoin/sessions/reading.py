@@ -95,9 +95,13 @@ class ResultReader(ABC):
         return found
 
     def _check_unreserved(self) -> None:
-        if self._reserved is not None:
-            raise InputError(f"{self._reserved}, so they cannot be polled too; read the files there, or close their "
-                             f"writer first")
+        check_unreserved(self._reserved)
+
+
+def check_unreserved(why: str | None) -> None:
+    """Raise `InputError` with the reason ``why`` rows are another one's, if there is one."""
+    if why is not None:
+        raise InputError(f"{why}, so they cannot be polled too; read the files there, or close their writer first")
 
 
 class ReadingSession(ResultReader, Closing, Generic[Results]):

@@ -16,7 +16,7 @@ from splitjoin.base.disk import using
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.server import JoinService, read_config
 from splitjoin.server.flight import FlightServer
-from splitjoin.sessions.epochs import epoch_files
+from splitjoin.sessions.epochs import drop_epochs, epoch_files
 
 from ...support.patience import SOON, until
 from ...support.simulated_disk import SimulatedDisk
@@ -160,6 +160,30 @@ def test_the_thread_of_epochs_begins_anew_and_loses_nothing(tmp_path: Path, monk
         service.finish("orders")
         service.finish("offers")
         assert [row for batch, _ in service.rows("near") for row in batch.to_pylist()] == found
+
+
+def test_epochs_that_are_dropped_while_they_are_read(tmp_path: Path) -> None:
+    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
+        sources = service.source("orders", "main"), service.source("offers", "main")
+        for first in 0, 50:
+            for source, made in zip(sources, (orders, offers), strict=True):
+                source.push(made(first, first + 50))
+            until(lambda end=first + 50: service.position("offers", "main")["committed"] == end)
+        reading = service.rows("near", follow=False)
+        next(reading)
+        assert drop_epochs(service.config.folder, service.epochs()) > 1
+        with pytest.raises(InputError, match=r"^epoch \d+ of the query 'near' must be there .*, but was dropped mean"):
+            next(reading)
+
+
+def test_heartbeats_of_streams_by_days(tmp_path: Path) -> None:
+    by_days = _TEXTS.replace('"columns.arrow"', '"ts:date, name:string"').replace("RANGE 20", "RANGE 20 DAYS")
+    (tmp_path / "join.toml").write_text(by_days)
+    with JoinService(read_config(tmp_path / "join.toml"), lambda line: None) as service:
+        for stream in "orders", "offers":
+            service.heartbeat(stream, 20_000)
+        with pytest.raises(InputError, match=r"a whole number in the unit of orders\.ts, not 1099511627776"):
+            service.heartbeat("orders", 2**40)
 
 
 def test_a_state_that_cannot_be_read_is_set_aside_on_demand(tmp_path: Path) -> None:

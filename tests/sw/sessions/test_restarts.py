@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -211,6 +212,40 @@ def test_a_device_that_loses_every_session_is_given_up() -> None:
             session.push_s(s(2))
         session.restart("golden")
         assert len(session.flush()) == 1
+
+
+def test_a_snapshot_behind_failed_replays_has_what_they_gave() -> None:
+    """The first session gives nothing; each later one gives what it takes, and is lost at the second slice of four."""
+    class Losing(LaggingDevice):
+        most_arrivals = 4
+
+        def open(self, query: Query) -> Session:
+            opened.append(1)
+            session = (LaggingDevice(1000) if len(opened) == 1 else LaggingDevice()).open(query)
+            push, left = session.push, [6 if len(opened) == 1 else 1]
+
+            def limited(arrivals: Any) -> None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise DeviceLost("it has lost its session")
+                push(arrivals)
+
+            session.push = limited  # type: ignore[method-assign]  # of this session alone
+            return session
+
+    opened: list[int] = []
+    made = query(window="ROWS 99", time=None)
+    with StreamJoin(made, Losing()) as session, StreamJoin(made, GoldenDevice()) as golden:
+        with suppress(DeviceLost):
+            for n in range(9):
+                for to in (golden, session):
+                    to.push_r(r(n))
+                    to.push_s(s(n))
+        assert isinstance(session.failure, DeviceLost)
+        with StreamJoin(made, GoldenDevice()) as other:
+            other.restore(session.snapshot())
+            found = other.flush().to_pylist()
+        assert len(found) >= 6 and found == golden.poll().to_pylist()[:len(found)]
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])

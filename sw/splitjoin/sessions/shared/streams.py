@@ -30,6 +30,7 @@ from ..feeding import FeedingSession
 from ..gate import SourceGate, Watermark
 from ..gate.times import Idle, Lateness
 from ..limit import GateOptions, Limit, PipelineOptions
+from ..reading import check_unreserved
 from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
 from .common_join import CommonHost, CommonJoin, any_of
@@ -235,12 +236,13 @@ class SharedStreams(FeedingSession, Closing):
         """Continue from a snapshot of streams with the same schemas and queries, by name; devices may be others.
 
         Add the queries first, as they were when the snapshot was taken. Raises `SnapshotError` when the bytes are no
-        such snapshot, and then changes nothing.
+        such snapshot, and `InputError` while rows are written as epochs; then it changes nothing.
         """
         parts = _ENVELOPE.unpacked(snapshot)
         if _STREAMS not in parts:
             raise damaged("it has no part of the streams")
         with self._usable():
+            check_unreserved(self._reserved)
             self._check_names("query ", "queries", parts, self._queries)
             self._check_names("join ", "common joins", parts, self._joins)
             streams = Snapshot.from_bytes(parts[_STREAMS])
@@ -300,6 +302,8 @@ class SharedStreams(FeedingSession, Closing):
     def reserve(self, why: str | None) -> None:
         """Refuse polls of all queries, as `ReadingSession.reserve`; `EpochWriter` calls this."""
         with self._lock:
+            if why is not None:
+                check_unreserved(self._reserved)
             for query in self._queries.values():
                 query.reserve(why)
             self._reserved = why

@@ -346,14 +346,21 @@ def test_shared_streams_write_each_query_to_a_folder_of_its_name(tmp_path: Path)
     for name in names:
         streams.query(on=ON["on"], window="RANGE 5", name=name)
     with streams, streams.write_to(tmp_path) as writer:
-        with pytest.raises(InputError, match="so they cannot be polled too"):
-            streams.queries["near"].poll()
+        for read in (streams.queries["near"].poll, lambda: streams.restore(streams.snapshot())):
+            with pytest.raises(InputError, match="so they cannot be polled too"):
+                read()
         streams.push_r(R)
         streams.push_s(S)
         streams.close()
         writer.run()
     assert [rows(tmp_path, name) for name in names] == [wanted("inner")] * 2
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["%5Fa%2Fb", "near"]
+
+
+def test_shared_streams_without_a_query_have_one_writer_too(tmp_path: Path) -> None:
+    streams = splitjoin.share(A, B, time="ts")
+    with streams, streams.write_to(tmp_path / "one"), pytest.raises(InputError, match=r"^the rows go to .*one, so"):
+        streams.write_to(tmp_path / "two")
 
 
 def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
