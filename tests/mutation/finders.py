@@ -27,6 +27,8 @@ _MORE = {
 }
 #: Folders whose tests begin a JVM or compile circuits: of these, only the file that mirrors a fault's is run.
 _LONG = ("tests/sw/spark", "tests/sim", "tests/hw")
+#: Rooms behind one function: what a test says names few of the files that it runs, so the tests of all of them are run.
+_ONE_DOOR = ("sw/splitjoin/joins/sql/",)
 #: Files at most, beside the machines.
 _MOST = 4
 
@@ -59,9 +61,10 @@ def _finders(root: Path, file: str) -> list[str]:
         for one in sorted((root / folder).glob("test_*.py")):
             words = _words(one)
             said = sum(min(words[name], 5) for name in names)
-            if said:
+            if said or file.startswith(_ONE_DOOR):
                 found[str(one.relative_to(root))] = said
-    near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))[:_MOST]
+    near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))
+    near = near if file.startswith(_ONE_DOOR) else near[:_MOST]
     alike = _class_words(root / file)
     near += [one for one in found if Path(one).name.startswith(f"{mirror.stem}_")
              or Path(one).stem.removeprefix("test_") in alike]

@@ -16,6 +16,7 @@ from splitjoin.lang.layouts import take
 from .database import finished
 from .plain_rows import plain_rows
 from .steps import RunJoin
+from .subqueries import has_no_null
 from .table_join import JoinedTables, JoinStep
 from .trees import named_column
 
@@ -34,6 +35,11 @@ def nearest_row(names: tuple[str, ...], called: tuple[str, ...], label: str, _: 
     others = dict(rows.parts)
     found = others.popitem()[1]
     return JoinedTables({**others, label: found.select(list(names)).rename_columns(list(called))})
+
+
+def full(column: exp.Column, _: RunJoin, rows: JoinedTables) -> JoinedTables | None:
+    """The ``rows``; None where ``column`` of them has NULL, of which later steps know nothing."""
+    return rows if has_no_null(column, {label.lower(): part for label, part in rows.parts.items()}) else None
 
 
 def rows_of(_: RunJoin, rows: JoinedTables, numbers: Ints) -> JoinedTables:

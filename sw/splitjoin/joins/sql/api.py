@@ -427,7 +427,8 @@ class _SqlCall:
 
         rows = {name.lower(): _read(self.opened(data, name), tree, self.how["time"]) for name, data in given.items()}
         self.stated.check()
-        if not anew and (again := None if only_one else self._answered_again(rows, run_join)) is not None:
+        again = None if anew or only_one else self._answered_again(rows, run_join)
+        if again is not None and joined:  # else the join was of rows that nothing asks for
             return _stored(again, path, counters=joined[-1].counters, plan=joined[-1].plan)
         joined.clear()
         steps = AnswerSteps(rows, run_join)

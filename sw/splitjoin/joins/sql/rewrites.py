@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from .plain_rows import columns_in
-from .subqueries import has_query
+from .subqueries import has_no_null, has_query
 from .trees import FromItem, FromJoin, conjunction, conjuncts
 
 _READ = {"expressions", "from_", "joins", "where"}
@@ -117,13 +117,15 @@ def without_from(select: exp.Select, where: Sequence[WhereTerm]) -> exp.Select:
 @dataclass(frozen=True)
 class SemiJoin:
     """The SEMI or ANTI ``join`` of a table, ``first``, that a SELECT of a join of two tables says; ``where``: what is
-    left of its WHERE. ``distinct``: True if the SELECT is to have DISTINCT and no groups.
+    left of its WHERE. ``distinct``: True if the SELECT is to have DISTINCT and no groups. ``full``: the column that
+    must have no NULL, None for none.
     """
 
     first: FromItem
     join: FromJoin
     where: list[WhereTerm]
     distinct: bool = False
+    full: exp.Column | None = None
 
 
 def semi_join(select: exp.Select, where: list[WhereTerm], first: FromItem, join: FromJoin,
@@ -146,9 +148,11 @@ def semi_join(select: exp.Select, where: list[WhereTerm], first: FromItem, join:
         column = term.known.this if isinstance(term.known, exp.Is) and isinstance(
             term.known.expression, exp.Null) else None
         others = [*where[:n], *where[n + 1:]]
-        if isinstance(column, exp.Column) and column.table == parts[1][0].lower() and _is_partners(
-                column.name, parts[1][1], on()) and not _says(parts[1], parts[0], without_from(select, others)):
-            return SemiJoin(first, replace(join, how="anti"), others)
+        if isinstance(column, exp.Column) and column.table == parts[1][0].lower() and not _says(
+                parts[1], parts[0], without_from(select, others)):
+            is_compared = _is_compared(column, on())
+            if is_compared or has_no_null(column, {column.table: parts[1][1]}):
+                return SemiJoin(first, replace(join, how="anti"), others, full=None if is_compared else column)
     return None
 
 
@@ -175,9 +179,7 @@ def _says(second: tuple[str, pa.Table], first: tuple[str, pa.Table], rest: exp.S
                for column in rest.find_all(exp.Column))
 
 
-def _is_partners(name: str, table: pa.Table, on: Sequence[exp.Expr | None]) -> bool:
-    """True if no row of ``table`` of which the conditions ``on`` are true has NULL in the column ``name``."""
-    column = next(of for of in table.column_names if of.lower() == name)
-    return not table.column(column).null_count or any(
-        isinstance(tree, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)) and any(
-            isinstance(side, exp.Column) and side.name == name for side in (tree.this, tree.expression)) for tree in on)
+def _is_compared(column: exp.Column, on: Sequence[exp.Expr | None]) -> bool:
+    """True if no row of which the conditions ``on`` are true has NULL in ``column``."""
+    return any(isinstance(tree, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)) and column in (tree.this, tree.expression)
+               for tree in on)

@@ -75,12 +75,13 @@ class SubqueryJoin:
     """A semi or anti join (``how``) with the ``inner`` rows.
 
     All of its conditions decide of a pair, and one of each of the ``alternatives``: a comparison, and behind it, as NOT
-    IN has them, conditions on NULL.
+    IN has them, conditions on NULL; but none on the columns ``full``, which have no NULL.
     """
 
     inner: InnerRows
     how: Literal["semi", "anti"]
     alternatives: tuple[tuple[exp.Expr, ...], ...] = ()
+    full: tuple[exp.Column, ...] = ()
 
     def steps(self, *, one: bool) -> list[tuple[exp.Expr, ...]]:
         """The conditions of the joins that it is made of, one after the other: an index finds equal values, but not
@@ -198,16 +199,19 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
             is_aggregated([*conditions, *found.values, *values], db.aggregates)):
         return None
     parts = {**{label.lower(): part for label, part in outer.items()}, made.label.lower(): made.table}
-    alternatives = []
+    alternatives, full = [], list[exp.Column]()
     if any(c.table and c.name.lower() not in map(str.lower, parts[c.table.lower()].column_names) for c in said):
         return None  # whose error is DuckDB's
     for pair in zip(found.values, values, strict=True):
         kind = _NEGATED[found.compared] if found.negated else found.compared
         of: list[exp.Expr] = [kind(this=exp.Paren(this=pair[0].copy()), expression=exp.Paren(this=pair[1].copy()))]
-        of += [exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null()) for side in pair
-               if found.nulls and not _has_no_null(side, parts)]
+        for side in pair if found.nulls else ():
+            if isinstance(side, exp.Column) and has_no_null(side, parts):
+                full.append(side)
+            elif not isinstance(side, exp.Literal):
+                of.append(exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null()))
         alternatives.append(tuple(of))
-    return SubqueryJoin(made, found.how, tuple(alternatives))
+    return SubqueryJoin(made, found.how, tuple(alternatives), tuple(full))
 
 
 def subquery_value(query: exp.Expr, outer: Parts, db: Database) -> SubqueryValue | None:
@@ -433,9 +437,7 @@ def _free(written: str, outer: Parts) -> str:
     return next(name for n in count(1) if (name := written if n == 1 else f"{written}_{n}").lower() not in small)
 
 
-def _has_no_null(tree: exp.Expr, parts: Parts) -> bool:
-    """True if ``tree`` is a number or text, or a column of ``parts``, by labels in lower case, without NULL."""
-    if not isinstance(tree, exp.Column):
-        return isinstance(tree, exp.Literal)
-    table = parts[tree.table.lower()]
-    return not any(table.column(name).null_count for name in table.column_names if name.lower() == tree.name.lower())
+def has_no_null(column: exp.Column, parts: Parts) -> bool:
+    """True if ``column`` of ``parts``, by labels in lower case, is without NULL."""
+    table = parts[column.table.lower()]
+    return not any(table.column(name).null_count for name in table.column_names if name.lower() == column.name.lower())

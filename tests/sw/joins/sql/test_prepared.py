@@ -78,6 +78,29 @@ def test_one_table_under_two_names_is_not_two_tables() -> None:
     assert [answered(text, both), answered(text, split), answered(text, both)] == [*wanted, wanted[0]]
 
 
+@pytest.mark.parametrize("text", [
+    "SELECT r.id FROM r LEFT JOIN (SELECT * FROM s WHERE id < 3) q ON r.v <> q.id WHERE q.v IS NULL",
+    "SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.id = r.id AND s.id < 3) AND v NOT IN (SELECT v FROM s "
+    "WHERE s.v > r.id)",
+    "WITH c AS (SELECT * FROM s WHERE id < 3) SELECT id FROM r WHERE EXISTS (SELECT 1 FROM c WHERE c.id = r.id) AND "
+    "id NOT IN (SELECT v FROM c WHERE c.id < r.id)",
+])
+def test_null_in_rows_between_steps_is_looked_for_each_time(text: str) -> None:
+    """Which columns of the tables hold NULL is the same, but not where."""
+    cases = [{name: pa.table({"id": range(5), "v": [None if n == at else n for n in range(5)]}) for name in "rs"}
+             for at in (4, 1)]
+    wanted = [anew(text, tables) for tables in cases]
+    recent.forget()
+    assert wanted[0] != wanted[1]
+    assert [answered(text, tables) for tables in cases] == wanted
+
+
+def test_rows_of_joins_that_nothing_asks_for() -> None:
+    tables = stated(20)
+    text = "WITH q AS (SELECT r.id FROM r JOIN s ON r.k = s.k) SELECT v FROM s"
+    assert [answered(text, tables) for _ in range(2)] == [sorted(map(repr, tables["s"].select(["v"]).to_pylist()))] * 2
+
+
 def test_no_rows_are_kept() -> None:
     tables = stated(60)
     kept = [weakref.ref(table) for table in tables.values()]

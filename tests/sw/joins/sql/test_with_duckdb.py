@@ -75,6 +75,8 @@ STATEMENTS = [
     "SELECT r.id FROM r LEFT JOIN s ON r.x < s.a WHERE s.id IS NULL AND r.x > 2",
     "SELECT r.id, s.k FROM r LEFT JOIN s ON r.x = s.a WHERE s.k IS NULL",
     "SELECT count(*) FROM r LEFT JOIN s ON r.x = s.id WHERE s.k IS NULL",
+    "SELECT r.id FROM r LEFT JOIN s ON r.k > 'a' AND r.x >= s.a WHERE s.k IS NULL",
+    "SELECT COLUMNS('^x|^a') FROM r LEFT JOIN s ON r.x = s.a WHERE s.a IS NULL",
     "SELECT count(*), min(x) FROM r ANTI JOIN s ON r.x < s.a",
     "SELECT upper(k) FROM r SEMI JOIN s ON r.x = s.a WHERE x > 1",
     "SELECT * FROM (SELECT r.k, ok, a FROM r JOIN s ON x <= a) PIVOT (sum(a) FOR ok IN (true, false)) ORDER BY ALL",
