@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
+
+from splitjoin.base.errors import InputError
 
 from .oracle import rows_of
 from .oracle_input import R, S
@@ -30,7 +33,14 @@ class EpochMachine(SessionMachine):
         return self.input, self.changes, self.names, self.device
 
     # Rows are in files, and the state with them.
-    poll = save = restore_elsewhere = None  # type: ignore[assignment]  # rules that epochs take the place of
+    save = restore_elsewhere = None  # type: ignore[assignment]  # rules that epochs take the place of
+
+    @rule()
+    def poll(self) -> None:  # type: ignore[override]  # of all queries
+        """The writer alone reads, and nobody goes back behind an epoch."""
+        for refused in (self.session.poll, lambda: self.session.restore(self.session.snapshot())):
+            with pytest.raises(InputError, match="so they cannot be polled too"):
+                refused()
 
     def files(self) -> None:
         """Take the rows of all files."""

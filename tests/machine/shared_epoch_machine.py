@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
+from splitjoin.base.errors import InputError
 
 from .shared_machine import SharedMachine
 
@@ -23,7 +26,15 @@ class SharedEpochMachine(SharedMachine):
         self.committed = self.model()
 
     # Rows are in files, and the state with them.
-    poll = end_query = poll_ended = save = None  # type: ignore[assignment]  # rules that epochs take the place of
+    end_query = poll_ended = save = None  # type: ignore[assignment]  # rules that epochs take the place of
+
+    @rule()
+    def poll(self) -> None:  # type: ignore[override]  # of all queries
+        """The writer alone reads the queries, whenever they were added, and nobody goes back behind an epoch."""
+        for refused in (*(query.poll for query in self.session.queries.values()),
+                        lambda: self.session.restore(self.session.snapshot())):
+            with pytest.raises(InputError, match="so they cannot be polled too"):
+                refused()
 
     def files(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a query in all its files."""

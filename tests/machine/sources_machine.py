@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 import splitjoin
+from splitjoin.base.errors import InputError
 
 from .oracle import CONDITIONS, Spec, Window
 from .oracle_input import Input, R, S
@@ -114,6 +116,19 @@ class SourcesMachine(RuleBasedStateMachine):
         held = self.load(source.side) if self.sheds else (0, 0)
         self.sources[number].push(pushed_table(source.side, rows))
         self.input.push(number, rows, self.shed(source.side, held, len(rows)))
+
+    @precondition(lambda self: self.lateness is None and self.input.silence == (None, None))
+    @rule(data=st.data(), before=st.lists(st.integers(0, 3), max_size=3))
+    def push_out_of_order(self, data: st.DataObject, before: list[int]) -> None:
+        """A batch whose last tuple precedes what its source must not fall behind: none of it is taken."""
+        number = self.open_source(data)
+        if number is None or not (before or self.input.sources[number].delivered):  # a first tuple may be of any time
+            return
+        side, least = self.input.sources[number].side, self.input.least_in_order(number)
+        rows, delivered = [(least + step, 0, -1) for step in sorted(before)], self.session.delivered
+        with pytest.raises(InputError, match="must not decrease"):
+            self.sources[number].push(pushed_table(side, [*rows, (least - 1, 0, -1)]))
+        assert self.session.delivered == delivered
 
     def load(self, side: int) -> tuple[int, int]:
         """The least and the most that the load of a stream can be."""

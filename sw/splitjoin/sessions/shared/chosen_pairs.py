@@ -173,6 +173,8 @@ class ChosenPairs:
                 snapshot.check_tables(schemas)
                 kind = snapshot.kind_state()
                 self._places = Places(*(cast(RowIds, tuple(kind[at].tolist())) for at in ("probes", "stored")))
+                if "end" in kind:  # a device failed when its input had ended
+                    self._end = cast(RowIds, tuple(kind["end"].tolist()))
                 self.results.restore(*snapshot.results())
                 self.ended = snapshot.progress.ended
                 self.query = resumed(self.query, *snapshot.windows, in_order=True)
@@ -329,6 +331,8 @@ class ChosenPairs:
             gate = GateState.of(self._schemas.streams, done=self.ended)
             kind = {"probes": np.array(self._places.probes), "stored": np.array(self._places.stored),
                     "windows": self._test.state().ravel()}
+            if self._end is not None:
+                kind["end"] = np.array(self._end)
             windows = RetainedWindows(self._schemas.query, {side: self._schemas.kept_schema(side) for side in SIDES})
             return Snapshot.of(self.identity(self._schemas, self._punctuation), self.query, gate, windows, self.results,
                                progress=DeviceProgress(ended=self.ended), kind=kind, changes=self.changes).to_bytes()

@@ -36,3 +36,14 @@ def test_rows_where_one_table_has_keys_far_apart(how: Any, swapped: bool) -> Non
     both = np.isin(keys[0], keys[1])
     assert sums.column("k").to_pylist() == keys[0][both].tolist()
     assert sums.column("sum").to_pylist() == np.flatnonzero(np.isin(keys[1], keys[0])).tolist()
+
+
+@pytest.mark.parametrize("how", ["inner", "anti"])
+def test_two_keys_as_one_where_those_of_one_table_lie_beyond_the_others(how: Any) -> None:
+    """The keys of S are in narrow ranges, so both are one; R has others, and NULL, which are in none of these."""
+    r = pa.table({"x": [*range(-2, 9), 1, None], "y": [*range(8, -3, -1), None, 1]})
+    r = pa.concat_tables([r, r.append_column("z", r["y"]).drop(["y"]).rename_columns(["x", "y"]).slice(3)])
+    s = pa.table({"a": [n // 4 for n in range(16)], "b": [n % 4 for n in range(16)]})
+    found, golden = (join(r, s, on="r.x = s.a AND r.y = s.b", how=how, device=device) for device in ("cpu", "golden"))
+    assert found.table.equals(golden.table)
+    assert "hash" in found.plan

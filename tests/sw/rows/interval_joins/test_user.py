@@ -109,6 +109,39 @@ def test_unsorted_streams_and_their_errors(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @splitjoin.aggregate
+class Balance:
+    """A sum that its partners may carry beyond its width, or not, by their order."""
+
+    total: signed(3)
+
+    def add(self, x: signed(3)):
+        self.total += x
+
+    def remove(self, x: signed(3)):
+        self.total -= x
+
+    def result(self) -> signed(3):
+        return self.total
+
+
+def test_what_may_leave_its_width_is_folded_anew_from_its_own_partners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bases without partners stand before, between and behind; the last partner is at the end of its interval."""
+    monkeypatch.setattr(state, "user_kernel", interpreted)
+    r = pa.table({"ts": [1, 4, 5, 6, 20], "x": [3, 2, 1, 2, 1]})
+    s = pa.table({"ts": [2, 3, 5, 6, 7, 7, 8], "k": [1, 2, 1, 2, 1, 1, 1], "a": [3, -2, -3, -1, 3, -3, 2]})
+    how: dict[str, Any] = {"on": "r.x = s.k", "window": ("RANGE 3", "RANGE 3"), "time": "ts", "how": "inner",
+                           "aggregate": {"v": Balance("s.a"), "n": "count(*)"}}
+    expected = splitjoin.join(r, s, device="golden", **how).table
+    for engine, threads in ENGINES:
+        assert found(CpuDevice(engine=engine, threads=threads), r, s, how).equals(expected)
+    for name in ("key-oij", "scale-oij"):
+        with splitjoin.open_unsorted(splitjoin.query(r.schema, s.schema, **how), lateness=9, engine=name) as join:
+            join.push_s(s)
+            join.push_r(r)
+            assert join.flush().to_pylist() == expected.to_pylist()
+
+
+@splitjoin.aggregate
 class Wide:
     """A sum of squares in 64 bits, which no kernel of 64 bits has room for."""
 
