@@ -211,6 +211,7 @@ def test_a_device_that_loses_every_session_is_given_up() -> None:
         with pytest.raises(DeviceError, match=r"^the device failed: (?!.*kept.*kept).*restart\('cpu'\)"):
             session.push_s(s(2))
         session.restart("golden")
+        assert not session._pipeline.results.has_news, "who iterates does not spin, but waits as before"
         assert len(session.flush()) == 1
 
 

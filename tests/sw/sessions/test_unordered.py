@@ -60,6 +60,23 @@ def test_a_stream_that_is_ahead_waits_until_it_can_meet_something() -> None:
         assert session.counters()["waiting"] == 0
 
 
+@pytest.mark.parametrize(("how", "first"), [("left", "r"), ("anti", "r"), ("right", "s"), ("full", "s")])
+def test_a_tuple_waits_for_the_last_one_at_the_end_of_its_window(how: str, first: str) -> None:
+    other, length = ("s", LENGTHS[0]) if first == "r" else ("r", LENGTHS[1])
+    with splitjoin.open(query(how), "golden") as session:
+        def push(side: str, ts: int, value: int) -> None:
+            made = {"ts": [ts], "x" if side == "r" else "a": [value], "id" if side == "r" else "jd": [0]}
+            session.source_at(side, 0).push(pa.table(made, schema=R if side == "r" else S))
+
+        session.source("r"), session.source("s")
+        push(first, 10, 0)
+        push(other, 10 + length, 5)
+        assert not len(session.poll()), "another one may come at this time"
+        push(other, 10 + length, 0)
+        push(other, 11 + length, 5)
+        assert len(session.poll()) == (how != "anti")
+
+
 def test_row_ids_count_the_tuples_as_they_became_ready() -> None:
     with splitjoin.open(query(), "golden", lateness=5, punctuation=True) as session:
         session.push_s(pa.table({"ts": [3, 1], "a": [0, 0], "jd": [0, 1]}, schema=S))
