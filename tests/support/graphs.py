@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from splitjoin.circuit.formula import Formula, input_slot
 from splitjoin.hls.graph import Graph, Node
+from splitjoin.hls.kernels import Kernel
 
 
 def graph_outputs(graph: Graph, column: Callable[[Node], int]) -> list[int]:
@@ -36,6 +38,39 @@ def _value(node: Node, args: Sequence[int], column: Callable[[Node], int]) -> in
     values = {"+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b, "abs": abs(a), "min": min(a, b),
               "fit": a, "max": max(a, b), "=": int(a == b), "<": int(a < b), "and": a & b, "or": a | b, "not": 1 - a}
     return values[node.kind]
+
+
+def kernel_results(kernel: Kernel, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What the operations of ``kernel`` give for ``rows``, one after the other, without None; each value must lie in
+    the range that its width is of.
+    """
+    graph, found = kernel.graph, list[Any]()
+    state = {slot.name: slot.init for slot in kernel.slots}
+    memories = {m.name: [*m.init] * (m.rows // len(m.init)) for m in kernel.memories}
+    for row in rows:
+        inputs = {name: v for port in kernel.inputs for (name, _), v in zip(
+            port.numbers, row[port.name] if port.field.names else [row[port.name]], strict=True)}
+        values, writes = list[int](), list[tuple[str, int, int]]()
+        for node in graph.nodes:
+            args = [values[a] for a in node.args]
+            if node.kind in ("read", "fetch"):
+                value = memories[node.name][args[0]]
+            elif node.kind == "write":
+                number, enable, address = args[:3]
+                value = enable
+                writes += [(node.name, address, number)] * enable
+            else:
+                value = _value(node, args, lambda n: (state if n.side == "r" else inputs)[n.name])  # noqa: B023
+            # Bits of a remainder are within their range where they are chosen.
+            assert node.kind == "bits" or node.low <= value <= node.high, node
+            values.append(value)
+        state = dict(zip(state, (values[n] for n in graph.outputs), strict=False))
+        for name, address, number in writes:
+            memories[name][address] = number
+        if kernel.present is None or values[kernel.present]:
+            made = [values[n] for n in kernel.results]
+            found.append(tuple(made) if len(made) > 1 else made[0])
+    return found
 
 
 def formula_holds(formula: Formula, r: Sequence[int], s: Sequence[int]) -> bool:

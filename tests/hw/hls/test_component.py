@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from itertools import product as all_of
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from bench.hls_suite import typed as suite
 
 from splitjoin import InputError, PredicateError, UnsupportedError, hls
 from splitjoin.hls import fixed, signed, unsigned
+from splitjoin.hls.balance import carry_saved
 from splitjoin.hls.kernels import compiled
 from tests.testbench.kernels import check_kernel
 from tests.testbench.on_amaranth import Simulation
@@ -27,7 +29,7 @@ from tests.testbench.pauses import MATRIX
 from tests.testbench.runner import run_bench
 
 from ...hls_programs.batch import check_batch
-from ...support.graphs import graph_outputs
+from ...support.graphs import graph_outputs, kernel_results
 from ...support.icarus import needs_icarus
 from ...support.kernel_cases import kernel_case
 from ...support.random_kernels import operands, random_kernel, results
@@ -308,7 +310,16 @@ def test_loops_as_in_python(name: str) -> None:
     assert hls.jit(fn)(*map(np.array, zip(*rows, strict=True))).tolist() == [fn(*row) for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(examples(30)))
+def test_operations_of_random_functions_give_what_python_gives() -> None:
+    """Also with full adders in place of sums."""
+    for seed in range(1000, 1000 + examples(60)):
+        fn = random_kernel(seed)
+        kernel, rows = compiled(fn), operands(fn, 12, seed)
+        for graph in (kernel.graph, carry_saved(kernel.graph)):
+            assert kernel_results(replace(kernel, graph=graph), rows) == results(fn, rows), seed
+
+
+@pytest.mark.parametrize("seed", range(examples(21)))
 def test_random_functions_agree(seed: int) -> None:
     fn = random_kernel(seed)
     try:

@@ -140,7 +140,7 @@ def rising(seed: int, n: int = 3000) -> pa.Table:
                                 "r.f <= s.f", "r.n = s.n AND s.x < r.x - 1500", "r.k = s.k AND r.f > s.f",
                                 "r.wide = s.wide AND r.f < s.f AND r.n = s.k"])
 def test_tuples_with_a_partner_are_found_by_loops_as_by_searches(on: str) -> None:
-    r, s = rising(15), rising(16, 2000)
+    r, s, device = rising(15), rising(16, 2000), CpuDevice(threads=2, tuning=Tuning(table_rows=700))  # slices
     for call in ({}, {"time": "ts"}, {"order": "left"}):
         for how in ("semi", "anti"):
             found = []
@@ -148,7 +148,7 @@ def test_tuples_with_a_partner_are_found_by_loops_as_by_searches(on: str) -> Non
                 with pytest.MonkeyPatch.context() as patch:
                     if not by_loops:
                         patch.setattr(table_choice, "TABLE_ALGORITHMS", (PartnerJoin,))
-                    found.append(join(r, s, on=on, how=how, **call, threads=2))
+                    found.append(join(r, s, on=on, how=how, **call, device=device))
             assert found[0].plan.startswith("rows without pairs, by ")
             assert found[0].table.drop(["f"]).equals(found[1].table.drop(["f"]))  # as NaN equals nothing
             assert found[0].items.tolist() == found[1].items.tolist()

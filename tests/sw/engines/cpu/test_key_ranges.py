@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.cpu import key_ranges
 from splitjoin.engines.cpu.key_groups import Groups
-from splitjoin.engines.cpu.key_ranges import PartitionedRanges, ordered_pairs
+from splitjoin.engines.cpu.key_ranges import SecondKey, ordered_pairs, partitioned_ranges
 from splitjoin.engines.cpu.table_work import Work
 from splitjoin.engines.tuning import Tuning
 
@@ -25,29 +25,38 @@ def work(threads: int) -> Work:
 def test_ranges_hold_the_keys_of_their_group(data: st.DataObject) -> None:
     chance = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     rows, stored, count = (data.draw(st.integers(low, high)) for low, high in ((0, 300), (0, 300), (1, 5)))
-    most = data.draw(st.sampled_from([0, 5, 400, 2**32, 2**61, 13822190627775390866, 2**64 - 1]))
-    least = data.draw(st.sampled_from([0, most // 2, most]))
+    most = data.draw(st.sampled_from([0, 5, 2**32, 2**61, 13822190627775390866, 2**64 - 2, 2**64 - 1]))
+    least = data.draw(st.sampled_from([0, most // 4, most]))
     keys = chance.integers(least, most, stored, np.uint64, endpoint=True)
     if data.draw(st.booleans()):
         keys[:stored // 2] = most  # one key of many tuples
-    if not PartitionedRanges.fits(count, keys):
-        count = 1
     low, high = (chance.integers(0, most, rows, np.uint64, endpoint=True) for _ in range(2))
     near = data.draw(st.booleans())
     high = np.minimum(low.astype(object) + int(most) // 50, most).astype(np.uint64) if near else high
+    if stored:  # bounds that are keys
+        low, high = (np.where(chance.random(rows) < 0.2, chance.choice(keys, rows), of) for of in (low, high))
     r, s = chance.integers(-1, count, rows), chance.integers(-1, count, stored)
     if count == 1 and data.draw(st.booleans()):
         r, s = np.empty(0, np.int64), np.empty(0, np.int64)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_PARTITION", 16), ("_COUNTED", 32)):
             patch.setattr(key_ranges, name, value)
-        found = PartitionedRanges(work(data.draw(st.sampled_from([1, 3]))), (r, s), count, keys, low, high)
+        by = work(data.draw(st.sampled_from([1, 3])))
+        found = partitioned_ranges((r, s), count, keys, low, high, by)
         chunk = data.draw(st.sampled_from([1, 7, 1 << 20]))
         pairs = [pair for part in found.parts for some in found.pairs(part, chunk)
                  for pair in zip(*(of.tolist() for of in some), strict=True)]
+        others = np.sort(chance.integers(0, 90, stored, np.uint64))[np.argsort(found.order)] if len(
+            found.order) == stored else chance.integers(0, 90, stored, np.uint64)  # rise with the keys, at best
+        from_, to = np.sort(chance.integers(0, 90, (2, rows), np.uint64), axis=0)
+        second = SecondKey(by.loops, others[found.order], from_, to)
+        within = [pair for part in found.parts for some in found.pairs_within(part, chunk, second)
+                  for pair in zip(*(of.tolist() for of in some), strict=True)]
     r, s = (of if len(of) else np.zeros(n, np.int64) for of, n in ((r, rows), (s, stored)))
     meets = (r[:, None] == s) & (r[:, None] >= 0) & (keys >= low[:, None]) & (keys <= high[:, None])
     assert sorted(pairs) == list(zip(*(of.tolist() for of in np.nonzero(meets)), strict=True))
+    meets &= (others >= from_[:, None]) & (others <= to[:, None])
+    assert sorted(within) == list(zip(*(of.tolist() for of in np.nonzero(meets)), strict=True))
 
 
 @settings(max_examples=examples(40), deadline=None)
