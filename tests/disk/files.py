@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import stat
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,10 @@ from splitjoin.base.cache import publish
 from splitjoin.base.errors import InputError
 from splitjoin.spark.streaming.state_files import StateFiles
 from splitjoin.tables import read_table, write_table
+
+#: What the umask takes away from the permissions of new files.
+UMASK = os.umask(0o22)
+os.umask(UMASK)
 
 
 class _Versions:
@@ -71,6 +77,7 @@ class ResultsSubject:
     def _read(self) -> int | None:
         if not self._path.exists():
             return None
+        assert stat.S_IMODE(self._path.stat().st_mode) == 0o666 & ~UMASK, "as of a file opened for writing"
         values = read_table(self._path)["x"].to_pylist()
         assert len(values) == 20
         assert len(set(values)) == 1
@@ -113,6 +120,8 @@ class StatesSubject:
         for (batch, group), versions in self._versions.items():
             self._files.write(batch, group, 2, b"%d " % versions.attempt() * 20)
             versions.done()
+            mode = Path(self._files.where(batch, group, 2)).stat().st_mode
+            assert stat.S_IMODE(mode) == 0o600 & ~UMASK, "for its owner alone"
         self.look()
 
 
