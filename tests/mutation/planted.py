@@ -1,5 +1,6 @@
-"""Faults that were chosen without a look at the tests: twelve that tests once missed, nineteen of `sampled` (seed 54),
-and 26 that somebody thought of while reading sessions, epochs, files, the link, the daemon and plans.
+"""Faults that were chosen without a look at the tests: twelve that tests once missed, nine of `sampled` (seed 54), 26
+that somebody thought of while reading sessions, epochs, files, the link, the daemon and plans, and fifteen that a
+second reader thought of, or met in the code, which the tests had not found.
 """
 
 from __future__ import annotations
@@ -32,17 +33,11 @@ FAULTS = [
     ("cache-subfolder", "base/trust.py", "    if status.st_mode & _OTHERS_WRITE:\n        return f",
      "    if status.st_mode & stat.S_IWOTH:\n        return f"),
     # Of `python -m tests.mutation --sample 20 --seed 54`, but for one that changes nothing: digits of a rounded time.
-    ("cache-locks", "base/cache.py", 'path.suffix == ".lock" or', 'path.suffix != ".lock" or'),
-    ("cache-access", "base/cache.py", "if os.access(folder,", "if not os.access(folder,"),
     ("cache-mode", "base/cache.py", "disk.make_folder(folder, 0o700)", "disk.make_folder(folder, 0o770)"),
     ("latest-detached", "link/daemon/leases.py", "(min(detached,", "(max(detached,"),
     ("socket-folder", "link/daemon/place.py", "found.st_mode & 0o077:", "found.st_mode & 0o777:"),
-    ("compressed-table", "link/daemon/protocol.py", "else batch).has(3)", "else batch).has(4)"),
-    ("flight-batch", "server/flight.py", "if batch is not None:", "if batch is None:"),
     ("epoch-length", f"{_SESSIONS}/epochs/writer.py", "frontier >= self._began_at + self._every",
      "frontier > self._began_at + self._every"),
-    ("held-up", f"{_SESSIONS}/gate/source_gate.py", "if self._finished[side] or (index is not None and self",
-     "if self._finished[side] and (index is not None and self"),
     ("finish-unlocked", f"{_SESSIONS}/shared/chosen_pairs.py",
      "        with self._scan.lock:\n            self._end = self._end",
      "        if True:\n            self._end = self._end"),
@@ -54,12 +49,6 @@ FAULTS = [
      "                self._free()\n            pass"),
     ("reader-finished", f"{_SESSIONS}/gate/readers.py",
      "        if all(state.values[\"finished\"].values()):\n            self.close()", "        pass"),
-    ("no-late", f"{_SESSIONS}/limit.py", "or self.late < 0", "or self.late <= 0"),
-    ("frontier-sides", f"{_SESSIONS}/pipeline.py", "if len(times) == len(SIDES):", "if len(times) != len(SIDES):"),
-    ("no-shedder", f"{_SESSIONS}/pipeline.py", "if (shedder := self.shedder) is None:",
-     "if (shedder := self.shedder) is not None:"),
-    ("rows-total", f"{_SESSIONS}/results.py", "        self.total = total\n", "        pass\n"),
-    ("any-age", f"{_SESSIONS}/shared/chosen_pairs.py", "else min(length, _ANY_AGE)", "else max(length, _ANY_AGE)"),
     ("shared-delivered", f"{_SESSIONS}/feeding.py", "self._delivered.add(side, index, len(table))", "pass"),
     # By hand.
     ("was-idle", f"{_SESSIONS}/gate/source.py", "self.idle = self.was_idle = True", "self.idle = True"),
@@ -98,6 +87,34 @@ FAULTS = [
     ("other-query", "link/daemon/leases.py", "if (lease.token, lease.query) != (token, query):",
      "if lease.token != token:"),
     ("detached-twice", "link/daemon/leases.py", "            self._end_detached(lease.key)\n", "            pass\n"),
+    # By hand again, and missed: the first four were in the code.
+    ("failed-replays", f"{_SESSIONS}/pipeline.py", "DeviceProgress(self._settled,",
+     "DeviceProgress(self.device_session.settled,"),
+    ("flushed-and-saved", f"{_SESSIONS}/shared/chosen_pairs.py", "kind[\"end\"] = np.array(self._end)", "pass"),
+    ("restored-behind-epochs", f"{_SESSIONS}/shared/streams.py",
+     "            check_unreserved(self._reserved)\n            self._check_names", "            self._check_names"),
+    ("days-as-words", "server/service.py", "pa.int32() if pa.types.is_date32(type_) else pa.int64()", "pa.int64()"),
+    ("added-unreserved", f"{_SESSIONS}/shared/streams.py", "            query.reserve(self._reserved)\n",
+     "            pass\n"),
+    ("flush-takes-one-more", f"{_SESSIONS}/shared/chosen_pairs.py", "mine &= pairs[name] < end[side]",
+     "mine &= pairs[name] <= end[side]"),
+    ("counted-before-taken", f"{_SESSIONS}/feeding.py",
+     "            self._gate.deliver(side, index, table, self._shed(side) if sheds else None)\n"
+     "            self._delivered.add(side, index, len(table))\n",
+     "            self._delivered.add(side, index, len(table))\n"
+     "            self._gate.deliver(side, index, table, self._shed(side) if sheds else None)\n"),
+    ("put-back-unweighed", f"{_SESSIONS}/results.py",
+     "appendleft((batch, items))\n            self.rows += len(batch)\n            self.nbytes += batch.nbytes\n",
+     "appendleft((batch, items))\n            self.rows += len(batch)\n"),
+    ("not-recovered", f"{_SESSIONS}/pipeline.py", "        self.results.recover()\n", "        pass\n"),
+    ("passed-at-the-end", "rows/kinds/unordered.py", "self._waiting[side][\"time\"] < max(time",
+     "self._waiting[side][\"time\"] <= max(time"),
+    ("last-part", "rows/table_rows.py", "[at, end]) if end < len(chosen)", "[at, end]) if end <= len(chosen)"),
+    ("refolded-partners", "rows/interval_joins/state.py", "{int(at[n]): rows for n", "{n: rows for n"),
+    ("beyond-last-key", "engines/cpu/hash_join.py", "possible[0] &= (of_r >= low) & (of_r <= high)",
+     "possible[0] &= of_r >= low"),
+    ("no-interval", "engines/cpu/key_ranges.py", "counts_below(distinct, low), 1)", "counts_below(distinct, low), 0)"),
+    ("mode-of-results", "base/disk.py", "            _disk.chmod(handle, mode & ~_umask())", "            pass"),
 ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -109,3 +111,16 @@ def test_a_test_that_fails_without_a_fault_is_no_finder(monkeypatch: pytest.Monk
     monkeypatch.setattr(runs.Copy, "test", lambda self, tests: (1, "b failed"))
     with pytest.raises(SystemExit, match="these tests must pass without a fault, but\nb failed"):
         list(run(mutants("at.py", TEXT)[:1], 1))
+
+
+@pytest.mark.parametrize(("code", "said"), [("import time; time.sleep(60)", "it hangs: it took 0.0"),
+                                            ("import time\nwhile time.process_time() < 0.4: pass\nprint('ended')",
+                                             "ended")])
+def test_what_waits_hangs_and_what_works_does_not(monkeypatch: pytest.MonkeyPatch, code: str, said: str) -> None:
+    """However long that takes where other programs have the processors."""
+    monkeypatch.setattr(runs, "_HANGS", 1.5)
+    with subprocess.Popen([sys.executable, "-Sc", code], text=True, stdout=subprocess.PIPE) as process:
+        try:
+            assert runs.said_of(process).startswith(said)
+        finally:
+            process.kill()

@@ -62,6 +62,7 @@ def test_a_stream_that_is_ahead_waits_until_it_can_meet_something() -> None:
 
 @pytest.mark.parametrize(("how", "first"), [("left", "r"), ("anti", "r"), ("right", "s"), ("full", "s")])
 def test_a_tuple_waits_for_the_last_one_at_the_end_of_its_window(how: str, first: str) -> None:
+    """Also in an unordered session, where rows by themselves are decided by the progress of the other stream."""
     other, length = ("s", LENGTHS[0]) if first == "r" else ("r", LENGTHS[1])
     with splitjoin.open(query(how), "golden") as session:
         def push(side: str, ts: int, value: int) -> None:

@@ -1,0 +1,41 @@
+"""Where a query of a common join ends, of whose pairs it chooses its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import splitjoin
+from splitjoin.base.errors import DeviceError
+from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
+from tests.support.lagging import LaggingDevice
+
+from .test_common_join import fill
+from .test_shared import R, S, rows
+
+
+def test_a_query_that_was_flushed_while_the_device_failed_ends_where_it_was_flushed() -> None:
+    """Also where other streams go on from a snapshot of then."""
+    def added(hub: SharedStreams, device: Any) -> tuple[CommonJoin, SharedQuery, SharedQuery]:
+        join = hub.common_join(on="r.x = s.y", window="RANGE 3", device=device)
+        return join, join.query(on="r.x = s.y"), join.query(on="r.x = s.y")
+
+    # The last tuple of S is not ready, as R may bring one of its time.
+    alone = splitjoin.join(rows("r", 20), rows("s", 19), on="r.x = s.y", window="RANGE 3", time="t").to_arrow()
+    with splitjoin.share(R, S, time="t") as hub, splitjoin.share(R, S, time="t") as other:
+        (join, early, late), (_, again, _) = added(hub, LaggingDevice(fails=2)), added(other, "golden")
+        fill(hub, 10)
+        before = early.poll().num_rows
+        fill(hub, 10, 10)
+        with pytest.raises(DeviceError, match="the cable is out"):
+            early.flush()
+        other.restore(hub.snapshot())
+        for to in (hub, other):
+            fill(to, 10, 20)
+        join.restart("golden")
+        every = late.poll().num_rows
+        assert early.poll().to_pylist() == again.poll().to_pylist() == alone.to_pylist()[before:]
+        assert before < len(alone) < every
+        assert early.poll().num_rows == again.poll().num_rows == 0
+        assert early.finished and again.finished
