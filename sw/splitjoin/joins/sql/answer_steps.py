@@ -103,7 +103,10 @@ def with_names(names: list[str], _: RunJoin, rows: pa.Table) -> pa.Table:
 
 def appended(_: RunJoin, *operands: pa.Table) -> pa.Table:
     """The rows of ``operands`` one behind the other, under the names of the first."""
-    return pa.concat_tables([pa.table(of.columns, schema=operands[0].schema) for of in operands])
+    fields = [of[0].with_nullable(any(field.nullable for field in of)) for of in zip(
+        *(operand.schema for operand in operands), strict=True)]
+    schema = pa.schema(fields, operands[0].schema.metadata)
+    return pa.concat_tables([pa.table(of.columns, schema=schema) for of in operands])
 
 
 def finished_rows(_: RunJoin, rows: pa.Table) -> pa.Table:

@@ -71,9 +71,10 @@ def merged_query(outer: exp.Select, item: FromItem) -> exp.Select | None:
         if isinstance(star, exp.Star) and any(star.args.values()):
             return None
         listed += list(items.values()) if star is one else [one]
+    by = made.args["order"].expressions if made.args.get("order") else []
     for of in list(made.find_all(exp.Column)):
-        if not of.table and of.name.lower() in aliases and of.find_ancestor(exp.Order):
-            continue
+        if not of.table and of.name.lower() in aliases and any(of.parent is term for term in by):
+            continue  # a term of ORDER BY alone, where an alias comes before a column of the tables
         if of.name.lower() not in columns or len(of.parts) > 2 or (of.table and of.table.lower() != label):
             return None
         if any(of is one for one in listed):
@@ -141,7 +142,7 @@ def semi_join(select: exp.Select, where: list[WhereTerm], first: FromItem, join:
         for items, (one, other) in (((first, join.item), parts), ((join.item, first), parts[::-1])):
             others = [term for term in where if term.is_of([one[0]])]
             partners = [term for term in where if not term.is_of([one[0]])]
-            if all(term.is_of(tables) for term in partners) and not _says(other, one, without_from(select, others)):
+            if all(term.is_of(tables) for term in partners) and not _says(other, without_from(select, others)):
                 both = (*join.on, *(term.known for term in partners if term.known is not None))
                 return SemiJoin(items[0], replace(join, how="semi", item=items[1], on=both), others, distinct=True)
     for n, term in enumerate(where if join.how == "left" else ()):
@@ -149,7 +150,7 @@ def semi_join(select: exp.Select, where: list[WhereTerm], first: FromItem, join:
             term.known.expression, exp.Null) else None
         others = [*where[:n], *where[n + 1:]]
         if isinstance(column, exp.Column) and column.table == parts[1][0].lower() and not _says(
-                parts[1], parts[0], without_from(select, others)):
+                parts[1], without_from(select, others)):
             is_compared = _is_compared(column, on())
             if is_compared or has_no_null(column, {column.table: parts[1][1]}):
                 return SemiJoin(first, replace(join, how="anti"), others, full=None if is_compared else column)
@@ -169,13 +170,13 @@ def _is_distinct(select: exp.Select, tables: Mapping[str, pa.Table]) -> bool:
         of for one in listed for of in one or ()} == {of for one in groups for of in one or ()}
 
 
-def _says(second: tuple[str, pa.Table], first: tuple[str, pa.Table], rest: exp.Select) -> bool:
+def _says(second: tuple[str, pa.Table], rest: exp.Select) -> bool:
     """True if ``rest``, a SELECT without FROM, may say anything of the table ``second``."""
     if any(isinstance(star.parent, exp.Select) or (isinstance(star.parent, exp.Column) and star.parent.table.lower(
             ) == second[0].lower()) for star in rest.find_all(exp.Star)) or rest.find(exp.Columns):
         return True
-    own, small = ({name.lower() for name in of[1].column_names} for of in (first, second))
-    return any(column.table.lower() == second[0].lower() if column.table else column.name.lower() in small - own
+    small = {name.lower() for name in second[1].column_names}
+    return any(column.table.lower() == second[0].lower() if column.table else column.name.lower() in small
                for column in rest.find_all(exp.Column))
 
 

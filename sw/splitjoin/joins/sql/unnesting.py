@@ -150,7 +150,7 @@ class Unnesting:
         """
         right = self._run.steps.made(partial(one_table, inner.label), inner.table)
         for column in without_null:
-            self._run.steps.made(partial(full, column), right if column.table == inner.label.lower() else rows)
+            self._run.steps.made(partial(full, column), right if column.table == inner.label else rows)
         work = TableJoin(self._run.db, rows, right, FromJoin(how, FromItem(None, inner.label)), self._scope)
         refused: SplitJoinError | None = None
         try:

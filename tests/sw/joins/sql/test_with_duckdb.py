@@ -292,6 +292,13 @@ def test_names_of_both_tables_behind_a_star(listed: str, names: list[str]) -> No
     assert found.to_arrow().column_names == names
 
 
+def test_union_all_appends_null_to_a_column_that_has_none() -> None:
+    r = pa.table({"x": [1, 2]}, pa.schema([pa.field("x", pa.int64(), nullable=False)]))
+    found = splitjoin.sql("SELECT x FROM r SEMI JOIN s ON x = a UNION ALL SELECT a FROM s ANTI JOIN r ON x = a", r=r,
+                          s=pa.table({"a": [None, 2]})).to_arrow()
+    assert (found.to_pydict(), found.schema.field("x").nullable) == ({"x": [2, None]}, True)
+
+
 def test_a_column_that_using_merges_keeps_its_name() -> None:
     found = splitjoin.sql("SELECT s.a FROM (SELECT s.a FROM s JOIN r USING (a)) s JOIN r USING (a)", r=pa.table({
         "a": [1], "b": [2]}), s=pa.table({"a": [1]}))
