@@ -74,7 +74,7 @@ def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_own_topology(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from splitjoin.circuit.architectures import ARCHITECTURES
 
-    monkeypatch.setattr(sys, "argv", ["own_topology.py", "--rows", "20", "--device", "pysim", "--cores", "2"])
+    monkeypatch.setattr(sys, "argv", ["own_topology.py", "--rows", "8", "--device", "pysim", "--cores", "2"])
     monkeypatch.syspath_prepend(str(EXAMPLES))
     try:
         runpy.run_module("own_topology", run_name="own_topology")["main"]()

@@ -72,6 +72,7 @@ def test_both_directions_are_ten_times_as_fast_as_a_uart_of_12_mbaud():
     assert transport.retransmissions == 0
 
 
+@pytest.mark.long
 def test_replies_are_full_where_many_are_not_acknowledged():
     """Each request brings a record, long after the last, and none acknowledges: of eight replies, three are full."""
     chip = Chip(ChipTop(board(), Echo(fifo=True, slots=8, slot_bytes=32)))

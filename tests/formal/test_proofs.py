@@ -42,6 +42,7 @@ def test_a_planted_fault_breaks_the_property(proof, fault, tmp_path):
     assert find(proof, fault, tmp_path) == [fault.breaks]
 
 
+@pytest.mark.long  # concerns the list alone
 def test_every_property_has_a_fault():
     """Circuits of one kind that differ in size share their faults."""
     broken = {fault.breaks for proof in ALL for fault in proof.faults}
@@ -72,6 +73,7 @@ def test_assumptions_leave_the_circuit_alive(proof, tmp_path):
     assert alive(proof, tmp_path)
 
 
+@pytest.mark.long  # concerns the prover alone, and so does the next
 def test_induction_alone_does_not_count(tmp_path):
     """A property that holds in every step but not from power-up is refused, and so is one with a bounded proof only."""
     def counter(start, limit):
@@ -89,6 +91,7 @@ def test_induction_alone_does_not_count(tmp_path):
     assert check(Proof("for ever", counter(0, 101), 2), tmp_path) == []
 
 
+@pytest.mark.long
 def test_properties_apart_rely_on_each_other_in_the_cycles_before_alone(tmp_path):
     def two(start, follows):
         def make():

@@ -10,6 +10,8 @@ from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin_hw.top import padded
 from splitjoin_hw.verilog import TOP, header, sidecar, to_verilog
 
+from ..support.sampling import at_length
+
 CORES = (1, 2, 8)
 
 
@@ -151,7 +153,7 @@ def test_sidecar_is_a_function_of_the_configuration():
 
 
 @pytest.mark.parametrize(("architecture", "kinds"), [
-    ("celljoin", ["segment_r", "segment_s"]), *((name, ["core", "link_r", "link_s"]) for name in (
+    at_length("celljoin", ["segment_r", "segment_s"]), *((name, ["core", "link_r", "link_s"]) for name in (
         "cascade", "low-latency-handshake"))])
 def test_parts_of_baselines_are_instances(architecture, kinds):
     """So models of many cores are compiled in the time of one."""

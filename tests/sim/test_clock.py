@@ -48,7 +48,7 @@ SMALL, SEVERAL = {"cores": 1, "capacity": 16, "probes": 2}, {"cores": 2, "capaci
 
 
 @pytest.mark.parametrize(("make", "shape", "on", "clock", "stages"), [
-    *((PysimDevice, SMALL, *asked) if n in (4, 7, 8) else at_length(PysimDevice, SMALL, *asked)
+    *((PysimDevice, SMALL, *asked) if n in (4, 8) else at_length(PysimDevice, SMALL, *asked)
       for n, asked in enumerate(ASKED)), (SimDevice, SEVERAL, *ASKED[2]),
     *(at_length(make, SEVERAL, *asked) for asked in ASKED for make in (PysimDevice, SimDevice)
       if asked is not ASKED[2])])

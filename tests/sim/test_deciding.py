@@ -46,7 +46,8 @@ def same(device: Any, r: pa.Table, s: pa.Table, reach: int, **how: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("number", [n if n == 0 else at_length(n) for n in range(len(FEW))])
+@pytest.mark.long  # sessions decide on it below
+@pytest.mark.parametrize("number", range(len(FEW)))
 def test_every_kind_on_pysim(number: int) -> None:
     for seed in (number, number + 5):
         cores, lanes, probes = SHAPES[seed % 4]

@@ -74,8 +74,8 @@ def query(r: pa.Table, s: pa.Table, aggregates: dict[str, Any], **other: Any) ->
     return splitjoin.query(r.schema, s.schema, aggregate=aggregates, **given)
 
 
-@pytest.mark.parametrize(("cores", "lanes", "probes"), [(2, 2, 3), at_length(1, 1, 1), at_length(1, 4, 2),
-                                                        at_length(5, 1, 4)])
+@pytest.mark.parametrize(("cores", "lanes", "probes"), [
+    (1, 2, 3), at_length(1, 1, 1), at_length(1, 4, 2), at_length(2, 2, 3), at_length(5, 1, 4)])
 def test_shapes_on_pysim(cores: int, lanes: int, probes: int, tmp_path: Any) -> None:
     r, s = tables(16, cores)
     device = PysimDevice(cores=cores, capacity=32, lanes=lanes, probes=probes, seed=cores, fold="always", **STALLS)

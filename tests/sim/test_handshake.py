@@ -27,7 +27,8 @@ def test_slow_links(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
         conforms(PysimDevice(cores=cores, capacity=16, architecture="handshake", seed=1), scenario)
 
 
-@pytest.mark.parametrize("links", [at_length("quick"), "slow"])
+@pytest.mark.long  # `test_slow_links` has full windows too
+@pytest.mark.parametrize("links", ["quick", "slow"])
 def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both windows fill every segment, all pairs match, and the output seldom takes one."""
     if links == "slow":
@@ -50,7 +51,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("architecture", "cores", "capacity"), [
-    ("handshake", 2, 8), at_length("low-latency-handshake", 2, 8), at_length("kang", 1, 16)])
+    at_length("handshake", 2, 8), at_length("low-latency-handshake", 2, 8), ("kang", 1, 16)])
 def test_the_first_tuple_without_room_is_named(architecture: str, cores: int, capacity: int) -> None:
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")

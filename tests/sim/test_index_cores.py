@@ -118,7 +118,7 @@ def compared(name: str, core: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("core", "name", "share"),
-                         [at_length("hash", "string-equal", 0.5), ("bucket", "band-rows-17", 0.6),
+                         [at_length("hash", "string-equal", 0.5), at_length("bucket", "band-rows-17", 0.6),
                           ("ordered", "band-rows-17", 0.6)])
 def test_candidates_are_compared_only(core: str, name: str, share: float) -> None:
     """The share of tuples compared: one of six words with a hash; of 21 by 21 values, one or two cells of 4 by one or

@@ -47,7 +47,7 @@ def test_an_idle_circuit_has_the_cycles_of_its_stages_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(("make", "architecture", "order"), [
-    at_length(PysimDevice, "splitjoin", "total"), (PysimDevice, "chain", "outer(1)"),
+    at_length(PysimDevice, "splitjoin", "total"), at_length(PysimDevice, "chain", "outer(1)"),
     (SimDevice, "splitjoin", "outer(1)")])
 def test_under_load_stages_add_up_to_the_latency_of_all_probes(make: Any, architecture: str, order: str) -> None:
     """Little's law: sums of numbers of probes are sums of their times, whatever stalls."""

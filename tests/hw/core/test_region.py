@@ -19,7 +19,7 @@ LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1
 
 
 @given(st.data(), st.one_of(configurations(), with_tables()), st.sampled_from("rs"), cells())
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))
@@ -58,7 +58,7 @@ def star_cycles(window, ops, matches):
 
 
 @pytest.mark.parametrize("matches", [0, DEPTH], ids=["no match", "all match"])
-@pytest.mark.parametrize("stores", [0, at_length(1), 5])
+@pytest.mark.parametrize("stores", [at_length(0), at_length(1), 5])
 @pytest.mark.parametrize("window", [Window(rows=DEPTH), Window(rows=NO_LIMIT, length=DEPTH - 1)], ids=["rows", "range"])
 def test_a_stored_tuple_a_cycle_whether_tuples_are_stored_or_not(window, stores, matches):
     """Probes back to back take one cycle per stored tuple, also with stores between them. A star costs nothing: only

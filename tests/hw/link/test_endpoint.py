@@ -60,7 +60,7 @@ class Echo(wiring.Component):
 
 
 @pytest.mark.parametrize(("share", "seed", "sizes"), [
-    (0.0, 0, {}), (0.01, 1, {"ring": 64, "slots": 2, "slot_bytes": 32}),
+    at_length(0.0, 0, {}), (0.01, 1, {"ring": 64, "slots": 2, "slot_bytes": 32}),
     (0.0, 0, {"pack": True}), at_length(0.01, 1, {"ring": 64, "slots": 2, "slot_bytes": 32, "pack": True}),
     *(at_length(0.01, seed, {"ring": 256, "slots": 4, "slot_bytes": 64}) for seed in range(2, 8)),
 ])

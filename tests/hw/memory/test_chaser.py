@@ -28,6 +28,7 @@ from tests.testbench.on_amaranth import Simulation
 from tests.testbench.pauses import Stalls
 
 from ...support.planting import faulty
+from ...support.sampling import at_length
 
 #: Rings of 64 tuples, and four probes and stores at once.
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=64, core="hash", index=(0,),
@@ -125,18 +126,18 @@ CELL_CASES: dict[str, Case] = {"bands": (bands(0), 8, WILD, 0), "slow": (bands(1
                                "whole": CASES["whole"], "full": FULL}
 
 
-@pytest.mark.parametrize("config", [CONFIG, SHARED, CELLS])
+@pytest.mark.parametrize("config", [at_length(CONFIG), SHARED, CELLS])
 def test_same_items_as_the_model(config: Configuration) -> None:
     bench = Bench(config)
     for case in CELL_CASES.values() if config is CELLS else CASES.values():
         bench.run(case)
 
 
-def test_a_core_of_several_gives_the_pairs_of_its_keys_and_all_stars() -> None:
-    for config, index in ((ROUTED, 0), (ROUTED, 1), (ROUTED_SHARED, 1)):
-        bench = Bench(config, index)
-        for case in CASES.values():
-            bench.run(case)
+@pytest.mark.parametrize(("config", "index"), [at_length(ROUTED, 0), at_length(ROUTED, 1), (ROUTED_SHARED, 1)])
+def test_a_core_of_several_gives_the_pairs_of_its_keys_and_all_stars(config: Configuration, index: int) -> None:
+    bench = Bench(config, index)
+    for case in CASES.values():
+        bench.run(case)
 
 
 @pytest.mark.parametrize(("case", "part", "function", "old", "new"), [

@@ -9,6 +9,7 @@ from splitjoin_hw.network.tree import DistributionTree
 from tests.testbench.bodies import distribute
 from tests.testbench.pauses import Stalls
 
+from ...support.sampling import at_length
 from ...support.simulations import simulation
 
 
@@ -34,7 +35,7 @@ def test_a_leaf_that_waits_stalls_the_others_only_when_its_fifo_is_full(leaves):
     simulation(DistributionTree, 8, leaves=leaves, fanout=2).run(body)
 
 
-@pytest.mark.parametrize("leaves", [8, 100])
+@pytest.mark.parametrize("leaves", [8, at_length(100)])
 def test_a_core_that_takes_an_item_in_two_cycles_never_lacks_one(leaves):
     """In trees of any depth, FIFOs once full are never empty. With a hundred leaves, a depth of 16 is too low."""
     async def body(tb):

@@ -134,6 +134,7 @@ def compiled(folder: Path) -> Path:
     return made / "bench"
 
 
+@pytest.mark.long
 def test_block_ram_with_its_output_register_does_the_same(tmp_path):
     """And both halves need their output enable: with port A's low, half of every word does not change."""
     cells = CELLS["ecp5"].read_text()

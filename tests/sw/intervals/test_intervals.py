@@ -150,6 +150,11 @@ def test_touching() -> None:
     assert len(intervals.merge(a, gap=None)) == 2
     assert len(intervals.overlaps({"start": [0], "end": [10]}, {"start": [10], "end": [20]})) == 0
     assert len(intervals.overlaps({"start": [0], "end": [10]}, {"start": [10], "end": [20]}, closed=True)) == 1
+    # An empty interval cuts what it lies within in two, as in bioframe.
+    empty = {"start": [5, 7], "end": [5, 9]}
+    cut = {"start": [0, 5, 9], "end": [5, 7, 10]}
+    assert intervals.subtract({"start": [0], "end": [10]}, empty).to_pydict() == cut
+    assert intervals.complement(empty, (0, 10)).to_pydict() == cut
     far = {"start": [-2**63, 2**63 - 2], "end": [-2**63 + 1, 2**63 - 1]}
     assert intervals.merge(far, gap=5).column("count").to_pylist() == [1, 1]
 

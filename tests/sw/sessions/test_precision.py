@@ -79,6 +79,7 @@ def test_the_precision_follows_the_load() -> None:
     assert fed("golden", seconds, coarsest=6) == [1, 2, 6, 6, *[6] * 15, 6, *[6] * 15, 3, 3]
 
 
+@pytest.mark.long
 def test_a_circuit_s_slices_follow_the_load() -> None:
     found = fed("pysim", [2.0] * 8, coarsest=64)
     assert found == sorted(found)

@@ -76,6 +76,7 @@ def burst(session: splitjoin.StreamJoin, seed: int) -> None:
         now += 6
 
 
+@pytest.mark.long
 def test_a_circuit_drops_in_place_of_an_overflow() -> None:
     seed = 0
     asked = splitjoin.query(SCHEMA, SCHEMA, on="abs(r.id - s.id) <= 9", window="RANGE 10", time="ts")

@@ -124,7 +124,7 @@ def test_windows_of_a_circuit() -> None:
 def test_a_window_that_does_not_fit_changes_nothing() -> None:
     table = stream([(n, 0) for n in range(8)])
     asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="ROWS 3", time="ts")
-    with splitjoin.open(asked, "pysim", cores=2, capacity=4) as session, splitjoin.open(asked, "golden") as want:
+    with splitjoin.open(asked, "pysim", cores=1, capacity=8) as session, splitjoin.open(asked, "golden") as want:
         for one in (session, want):
             one.push_r(table.slice(0, 4))
             one.push_s(table.slice(0, 4))

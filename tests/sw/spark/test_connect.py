@@ -25,6 +25,7 @@ def server(spark: SparkSession) -> Iterator[str]:
     service.stop(none, none)
 
 
+@pytest.mark.long  # takes a minute; and Spark gives Python workers ten seconds to start, by no setting
 def test_remote_session(tmp_path: Path, server: str) -> None:
     """In a process of its own: one process cannot have both kinds of session."""
     done = subprocess.run([sys.executable, "-m", "tests.support.connect_session", str(tmp_path), server], cwd=ROOT,

@@ -45,7 +45,7 @@ def lint(top: str, waivers: Path, *sources: Path) -> tuple[int, str]:
 FEW = ("fold", "four items", "small")
 
 
-@pytest.mark.parametrize("sort", [sort if sort in (*FEW, "tables") else at_length(sort)
+@pytest.mark.parametrize("sort", [sort if sort in FEW else at_length(sort)
                                   for sort in (*DESIGNS, *BASELINES)])
 def test_lints_clean(sort: str, folder: Path) -> None:
     """Verilator's lint warns of nothing but what the waiver file explains. An operator before another one's operand,

@@ -66,7 +66,7 @@ def code(text: str) -> list[str]:
 
 
 def test_a_name_changes_nothing_else() -> None:
-    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=2, capacity=16)
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=16)
     for write in (to_verilog, to_axi_verilog):
         assert write(config, "splitjoin") == write(config)
         assert code(re.sub(r"\bx7(?=\b|_)", "splitjoin", write(config, "x7"))) == code(write(config))

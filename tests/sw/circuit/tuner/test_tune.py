@@ -177,9 +177,9 @@ def test_a_window_too_large_binds_whatever_is_wished() -> None:
 
 
 def test_range_windows_hold_what_arrives_in_them() -> None:
-    assert tune(query("RANGE 2 SECONDS", time="ts"), rate=1000.0).tuples == 1001
-    assert tune(query("RANGE 2 SECONDS ROWS 77", time="ts"), rate=1000.0).tuples == 77
-    assert tune(query("RANGE 500", time="n"), window_tuples=300).tuples == 300
+    assert tune(query("RANGE 2 SECONDS", time="ts"), rate=1000.0, cores=2).tuples == 1001
+    assert tune(query("RANGE 2 SECONDS ROWS 77", time="ts"), rate=1000.0, cores=2).tuples == 77
+    assert tune(query("RANGE 500", time="n"), window_tuples=300, cores=2).tuples == 300
     with pytest.raises(splitjoin.WindowError, match=r"arrive in it: give window_tuples \(--window-tuples\), a sample "
                                                     r"\(--sample\), or rate"):
         tune(query("RANGE 2 SECONDS", time="ts"))
@@ -320,7 +320,8 @@ def test_cycles_and_latency_by_candidates() -> None:
     assert sorted(found[-16:].tolist())[8] == pytest.approx(CONSTANT + 4 * each, abs=4)
 
 
-@pytest.mark.parametrize("cores", [1, at_length(2)])
+@pytest.mark.long
+@pytest.mark.parametrize("cores", [1, 2])
 def test_cycles_of_expiry_by_time(cores: int) -> None:
     """With so many comparators that nothing else counts; a tuple expires with each that comes."""
     count, window, lanes = 64, 16 * cores, 4
@@ -467,7 +468,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "meets its tests (given)" in capsys.readouterr().out
     assert "100 ktuples/s, latency 100 µs, met" in printed
     for option in ("--tables", "--no-tables"):
-        assert main([*COMMAND, "--board", "ulx3s_25f", "--core", "scan", option]) == 0
+        assert main([*COMMAND, "--board", "ulx3s_25f", "--core", "scan", "--cores", "4", option]) == 0
         assert ("\ntables      T0 looked up" in capsys.readouterr().out) == (option == "--tables")
 
 

@@ -40,7 +40,7 @@ def by_duckdb(text: str, given_tables: dict[str, pa.Table]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("names", "windows"), [
-    ("abc", False), ("bca", False), ("acb", False), ("bac", True), ("cab", True),
+    ("abc", False), ("bac", True), ("cab", True),
     *(at_length("".join(names), windows) for names in permutations("abc") for windows in (False, True))], ids=str)
 def test_rows_and_their_order_stay(names: str, windows: bool) -> None:
     given_tables = tables(7, names, windows=windows)

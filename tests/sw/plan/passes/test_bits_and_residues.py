@@ -104,7 +104,7 @@ def test_remainders_that_equal_a_column(total: str, n: int, other: str, op: str,
 
 @pytest.mark.parametrize("on", [
     at_length("((r.u ^ s.v) & 255) = 17"), at_length("(r.x - s.a) % 7 < 3"), "(r.n - s.m) % 7 <> -2",
-    at_length("(r.u ^ s.v) < 16"), "bit_count((r.x ^ s.a) & 15) <= 1"])
+    at_length("(r.u ^ s.v) < 16"), at_length("bit_count((r.x ^ s.a) & 15) <= 1")])
 def test_circuits_decide(on: str) -> None:
     """The host verifies nothing, and the pairs are golden's."""
     found, golden = (splitjoin.join(*_TABLES.values(), on=on, window="ROWS 32", **device).table for device in (

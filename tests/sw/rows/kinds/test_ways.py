@@ -24,6 +24,7 @@ from splitjoin.sessions import StreamJoin
 from ....support.conformance import run
 from ....support.deciding import decide
 from ....support.kinds import KINDS
+from ....support.sampling import at_length
 from ....support.scenarios import SCENARIOS, Scenario
 
 R = pa.table({"ts": [1, 4, 9], "x": [1, 2, 3], "tag": ["a", None, "c"]})
@@ -34,7 +35,7 @@ def case_of(name: str) -> Scenario:
     return next(case for case in SCENARIOS if case.name == name)
 
 
-@pytest.mark.parametrize("name", ["band-range", "band-rows-17"])
+@pytest.mark.parametrize("name", [at_length("band-range"), "band-rows-17"])
 def test_circuits_give_the_same_rows(name: str) -> None:
     from splitjoin_sim.device import SimDevice
     from splitjoin_sim.pysim import PysimDevice
@@ -86,7 +87,7 @@ def test_a_heartbeat_decides() -> None:
         assert session.poll().to_pylist() == [{"ts_r": 1, "x": 1, "tag": "a", "ts_s": None, "a": None}]
 
 
-@pytest.mark.parametrize("how", ["left", "full", "anti", "semi", "asof"])
+@pytest.mark.parametrize("how", [at_length("left"), "full", at_length("anti"), "semi", "asof"])
 def test_sessions_forget_what_is_decided(how: str) -> None:
     query = splitjoin.query(R.schema, S.schema, on="r.x = s.a", window=("RANGE 20", "RANGE 3"), time="ts", how=how)
     with splitjoin.open(query) as session:
