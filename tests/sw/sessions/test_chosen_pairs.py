@@ -1,9 +1,10 @@
-"""Where a query of a common join ends, of whose pairs it chooses its own."""
+"""The pairs that a query of a common join chooses as its own: by its condition, and up to where it ends."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import splitjoin
@@ -39,3 +40,13 @@ def test_a_query_that_was_flushed_while_the_device_failed_ends_where_it_was_flus
         assert before < len(alone) < every
         assert early.poll().num_rows == again.poll().num_rows == 0
         assert early.finished and again.finished
+
+
+def test_a_pair_whose_condition_is_null_is_no_row() -> None:
+    """Also where the value that stands for NULL would make it true."""
+    with splitjoin.share(R, S, time="t") as hub:
+        query = hub.common_join(on="r.x = s.y", window="RANGE 3").query(on="r.x = s.y AND r.name <> 'b'")
+        hub.push_r(pa.table({"t": [1, 1, 1], "x": [0, 0, 0], "name": ["a", "b", None]}, schema=R))
+        hub.push_s(pa.table({"t": [2], "y": [0]}, schema=S))
+        hub.close()
+        assert query.poll()["name"].to_pylist() == ["a"]
