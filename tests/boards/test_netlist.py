@@ -13,7 +13,10 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.base.errors import ToolError
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.circuit.lowering import settings
+from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.registry import device
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
 from splitjoin.link.transport import LinkTransport
 from splitjoin.link.uart import SerialChannel
 from splitjoin_boards.catalog import find
@@ -27,6 +30,7 @@ from tests.testbench.readback import differences, read_back
 
 from ..hw.link.test_endpoint import CONFIG, Echo
 from ..support.conformance import assert_conforms
+from ..support.formula_conditions import CONDITIONS, SCHEMAS, rows
 from ..support.linked import BIT, small_join
 from ..support.packed_items import item_words
 
@@ -136,26 +140,31 @@ def assert_echoes(top):
 
 
 def linked_join(circuit, **join):
+    """A small join, its arrivals, plan, configuration, and circuit with UART."""
+    return with_circuit(*small_join(60, 0, **join), circuit)
+
+
+def with_circuit(query, arrivals, circuit):
     """A join, its arrivals, plan, configuration, and circuit with UART."""
-    query, arrivals = small_join(60, 0, **join)
     device_of = device("pysim", **circuit)
     config = device_of.configuration(query)
     return query, arrivals, device_of.plan(query), config, LinkedJoin(config, clock_hz=BIT * 1_000_000, baud=1_000_000)
 
 
 def assert_joins(top, query, arrivals, plan, config):
-    """The driver gets the golden model's answer from ``top``."""
+    """The driver gets the golden model's answer from ``top``. Returns it, with the session's counters."""
     with Emulator(top) as emulated:
         session = CircuitSession(query, plan, config, settings(query, config, verified=False),
                                  connected(emulated, config))
         session.push(arrivals)
-        found = session.flush()
+        found, counters = session.flush(), session.counters()
         session.close()
     with device("golden").open(query) as golden:
         golden.push(arrivals)
         expected = golden.flush()
     assert len(expected) > 100
     assert_conforms(found, expected, query.order)
+    return found, counters
 
 
 @pytest.mark.long
@@ -176,6 +185,18 @@ def test_the_netlist_of_a_formula_multiplies_in_dsp_blocks():
     assert config.formula is not None
     assert mapped_netlist(find("ulx3s_25f"), linked).read_text().count('"type": "MULT18X18D"') >= 4
     assert_joins(netlist_top(find("ulx3s_25f"), linked, BIT), *of, config)
+
+
+@pytest.mark.long
+def test_the_netlist_of_a_formula_sends_its_answer_alone():
+    """No other pair leaves the cores, which verify the condition."""
+    query = Query.make(*(Schema.from_arrow(side, SCHEMAS[side]) for side in "rs"),
+                       on=CONDITIONS["product of distances"], window="ROWS 14", order="total")
+    pushed = arrivals(query, rows("r", 40, 7), rows("s", 40, 7))
+    *of, config, linked = with_circuit(query, pushed, CIRCUIT | {"verify": "core"})
+    assert config.formula is not None
+    found, counters = assert_joins(netlist_top(find("ulx3s_85f"), linked, BIT), *of, config)
+    assert 40 < np.count_nonzero(found["kind"] == 0) == counters["matches"] < 2 * 40 * 14
 
 
 @pytest.mark.long

@@ -14,10 +14,13 @@ def graph_outputs(graph: Graph, column: Callable[[Node], int]) -> list[int]:
     """The outputs of ``graph``; ``column`` gives the value of an input."""
     values: list[int] = []
     for node in graph.nodes:
-        value = _value(node, [values[a] for a in node.args], column)
-        value &= (1 << node.width) - 1
-        values.append(value - (1 << node.width) if node.low < 0 and value >> node.width - 1 else value)
+        values.append(_of_width(node, _value(node, [values[a] for a in node.args], column)))
     return [values[n] for n in graph.outputs]
+
+
+def _of_width(node: Node, value: int) -> int:
+    value &= (1 << node.width) - 1
+    return value - (1 << node.width) if node.low < 0 and value >> node.width - 1 else value
 
 
 def _value(node: Node, args: Sequence[int], column: Callable[[Node], int]) -> int:
@@ -41,9 +44,7 @@ def _value(node: Node, args: Sequence[int], column: Callable[[Node], int]) -> in
 
 
 def kernel_results(kernel: Kernel, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What the operations of ``kernel`` give for ``rows``, one after the other, without None; each value must lie in
-    the range that its width is of.
-    """
+    """What the operations of ``kernel`` give for ``rows``, one after the other, without None."""
     graph, found = kernel.graph, list[Any]()
     state = {slot.name: slot.init for slot in kernel.slots}
     memories = {m.name: [*m.init] * (m.rows // len(m.init)) for m in kernel.memories}
@@ -54,16 +55,15 @@ def kernel_results(kernel: Kernel, rows: Sequence[Mapping[str, Any]]) -> list[An
         for node in graph.nodes:
             args = [values[a] for a in node.args]
             if node.kind in ("read", "fetch"):
-                value = memories[node.name][args[0]]
+                rows_of = memories[node.name]
+                value = rows_of[args[0] % len(rows_of)]  # what is read behind the end is not chosen
             elif node.kind == "write":
                 number, enable, address = args[:3]
                 value = enable
                 writes += [(node.name, address, number)] * enable
             else:
                 value = _value(node, args, lambda n: (state if n.side == "r" else inputs)[n.name])  # noqa: B023
-            # Bits of a remainder are within their range where they are chosen.
-            assert node.kind == "bits" or node.low <= value <= node.high, node
-            values.append(value)
+            values.append(_of_width(node, value))  # where it is not chosen, it may be out of its range
         state = dict(zip(state, (values[n] for n in graph.outputs), strict=False))
         for name, address, number in writes:
             memories[name][address] = number

@@ -310,11 +310,15 @@ def test_loops_as_in_python(name: str) -> None:
     assert hls.jit(fn)(*map(np.array, zip(*rows, strict=True))).tolist() == [fn(*row) for row in rows]
 
 
-def test_operations_of_random_functions_give_what_python_gives() -> None:
-    """Also with full adders in place of sums."""
-    for seed in range(1000, 1000 + examples(60)):
-        fn = random_kernel(seed)
-        kernel, rows = compiled(fn), operands(fn, 12, seed)
+def test_operations_give_what_python_gives() -> None:
+    """Also with full adders in place of sums; and of functions with what random ones seldom have."""
+    def extremes(x: signed(5), y: signed(5)):
+        return x if x < y else y, x if x <= y else y, x if x > y else y, x if not y > x else y
+
+    some = [extremes, between, Mean, Moved, Counts, *FUNCTIONS.values(), *ALL_OPERANDS.values()]
+    for seed in range(1000, 1000 + examples(60) + len(some)):
+        fn = random_kernel(seed) if not some else some.pop()
+        kernel, rows = compiled(fn), operands(fn, 30 if some else 12, seed)
         for graph in (kernel.graph, carry_saved(kernel.graph)):
             assert kernel_results(replace(kernel, graph=graph), rows) == results(fn, rows), seed
 
