@@ -158,6 +158,8 @@ def _trim() -> Any:
 
 def size_text(n: int) -> str:
     """``n`` bytes, as people read them."""
+    if n < 2**20:
+        return f"{n / 2**10:,.0f} KiB" if n >= 2**10 else f"{n:,} bytes"
     return f"{n / 2**30:,.1f} GiB" if n >= 2**30 else f"{n / 2**20:,.0f} MiB"
 
 

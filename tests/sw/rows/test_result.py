@@ -191,7 +191,7 @@ def test_without_a_window_every_earlier_row_is_in_it(device: str) -> None:
 def test_windows_that_do_not_fit_are_refused_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitjoin.base.memory, "_SMALL", 100)
     monkeypatch.setattr(splitjoin.base.memory, "available_memory", lambda: 200)
-    with pytest.raises(CapacityError, match="without a window, all 6 rows stay in memory, which takes about 0 MiB"):
+    with pytest.raises(CapacityError, match="without a window, all 6 rows stay in memory, which takes about 384 bytes"):
         join(R, S, on="r.x < s.a")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -62,10 +64,10 @@ def test_batches_of_other_types_are_not_read(type_: pa.DataType) -> None:
 
 @pytest.mark.parametrize(("batch", "said"), [
     (pa.record_batch({"x": pa.nulls(2001)}), "at most 2,000 rows"),
-    (pa.record_batch({"x": pa.array(["x" * 50_000] * 100).dictionary_encode()}), "at most 0 MiB once it is unpacked"),
+    (pa.record_batch({"x": pa.array(["x" * 50_000] * 100).dictionary_encode()}), "at most 98 KiB once it is unpacked"),
     (pa.record_batch({"x": pa.RunEndEncodedArray.from_arrays(pa.array([2000], pa.int32()), pa.array(["x" * 1000]))}),
-     "at most 0 MiB once it is unpacked"),
-    (pa.record_batch({"x": pa.array(["x" * 1000] * 150, pa.string_view())}), "at most 0 MiB once it is unpacked"),
+     "at most 98 KiB once it is unpacked"),
+    (pa.record_batch({"x": pa.array(["x" * 1000] * 150, pa.string_view())}), "at most 98 KiB once it is unpacked"),
 ])
 def test_rows_and_bytes_of_a_batch_are_bounded_also_where_values_are_shared(batch: pa.RecordBatch, said: str) -> None:
     with pytest.raises(InputError, match=said):
@@ -85,3 +87,20 @@ def test_what_a_put_may_not_do() -> None:
         list(Put(iter([lacking[0], lacking[2]]), Limits()))
     assert len(list(Put(iter([*lacking, lacking[2]]), Limits()))) == 2
 
+
+
+def test_dictionaries_are_counted_together_before_a_batch_comes() -> None:
+    """So that a put of dictionaries alone takes no more memory than a batch may."""
+    texts = [pa.array([f"{column}{n:05}" for n in range(6000)]).dictionary_encode() for column in range(3)]
+    messages = packed(pa.record_batch(texts, names=["x", "y", "z"]), None)
+    assert len(messages) == 5
+    taken = []
+
+    def read() -> Iterator[Any]:
+        for message in messages:
+            taken.append(message)
+            yield message
+
+    with pytest.raises(InputError, match=r"at most 98 KiB once it is unpacked .*, but one has 117 KiB"):
+        list(Put(read(), Limits(put_bytes="100KB")))
+    assert len(taken) == 3  # the schema, a dictionary of some 60 kB, and another one

@@ -16,6 +16,7 @@ from splitjoin.base.disk import using
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.server import JoinService, read_config
 from splitjoin.server.flight import FlightServer
+from splitjoin.sessions import SharedStreams
 from splitjoin.sessions.epochs import drop_epochs, epoch_files
 
 from ...support.patience import SOON, until
@@ -208,3 +209,24 @@ def test_a_state_that_cannot_be_read_is_set_aside_on_demand(tmp_path: Path) -> N
         assert found[:len(before)] == before
         assert found[len(before):]
         assert all(row["ts"] >= 50 for row in found[len(before):])
+
+
+def test_no_more_is_committed_than_delivered_whatever_comes_while_a_client_asks(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, asked = SharedStreams.delivered, list[None]()
+
+    with JoinService(read_config(config(tmp_path, more=""))) as service:
+        def delivered(streams: SharedStreams) -> Any:
+            """What was delivered before further tuples came and were committed."""
+            found = given.fget(streams)  # type: ignore[attr-defined]  # of a property
+            if not asked:
+                asked.append(None)
+                service.source("orders", "main").push(orders(0, 50))
+                service.source("offers", "main").push(offers(0, 50))
+                until(lambda: service.position("orders", "main")["committed"] == 50)
+            return found
+
+        monkeypatch.setattr(SharedStreams, "delivered", property(delivered))
+        at = service.position("orders", "main")
+        assert asked
+        assert at["committed"] <= at["delivered"]

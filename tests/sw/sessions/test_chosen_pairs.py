@@ -9,7 +9,10 @@ import pytest
 
 import splitjoin
 from splitjoin.base.errors import DeviceError
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
 from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
+from splitjoin.sessions.shared.chosen_pairs import PairTest, WindowSince
 from tests.support.lagging import LaggingDevice
 
 from .test_common_join import fill
@@ -40,6 +43,16 @@ def test_a_query_that_was_flushed_while_the_device_failed_ends_where_it_was_flus
         assert before < len(alone) < every
         assert early.poll().num_rows == again.poll().num_rows == 0
         assert early.finished and again.finished
+
+
+def test_a_longer_window_brings_no_tuple_back_that_a_shorter_one_has_let_go() -> None:
+    """Nor does a second one that is longer still."""
+    r, s = (Schema.from_arrow(side, schema) for side, schema in (("r", R), ("s", S)))
+    asked = Query.make(r, s, on="r.x = s.y", window="RANGE 3", time="t")
+    test = PairTest(asked, asked)
+    for place, first in ((5, 4), (8, 2), (9, 3)):
+        test.change(WindowSince((place, place), (first, first + 1), (9, 9)))
+    assert [window.first for window in test.windows] == [(0, 0), (4, 5), (4, 5), (4, 5)]
 
 
 def test_a_pair_whose_condition_is_null_is_no_row() -> None:

@@ -51,9 +51,12 @@ def test_a_silent_stream_holds_nothing_back_until_it_speaks() -> None:
         clock.now += 29
         session.heartbeat(12, "s")  # speaks
         assert ids(session) == [(9, 11)]
-        clock.now += 29
-        assert ids(session) == []
-        clock.now += 1  # all are silent: nothing moves
+        clock.now += 2
+        session.push_r(r(25))
+        assert ids(session) == []  # S has been silent for 2 seconds
+        clock.now += 28
+        assert ids(session) == [(20, None)]
+        clock.now += 30  # all are silent: nothing moves
         assert ids(session) == []
 
 

@@ -71,6 +71,23 @@ def test_a_slow_query_holds_back_only_itself_and_memory_up_to_the_limit() -> Non
         assert list(hub.queries) == ["fast"]
 
 
+def test_the_limit_holds_behind_a_restore_too() -> None:
+    """Which goes back to fewer tuples than a query has read."""
+    with splitjoin.share(R, S, time="t", unread=100) as hub:
+        query = hub.query(on="r.x = s.y", window="RANGE 3")
+        saved = hub.snapshot()
+        for start in range(0, 400, 20):
+            hub.push_r(rows("r", 20, start))
+            hub.push_s(rows("s", 20, start))
+            query.poll()
+        hub.restore(saved)
+        for start in range(0, 60, 20):
+            hub.push_r(rows("r", 20, start))
+            hub.push_s(rows("s", 20, start))
+        with pytest.raises(BackPressure, match="and the limit is 100; poll it"):
+            hub.push_r(rows("r", 20, 60))
+
+
 def test_what_a_bound_on_results_holds_up_counts_as_not_read() -> None:
     with splitjoin.share(R, S, time="t") as hub:
         query = hub.query(on="r.x = s.y", window="RANGE 30", limit=4)

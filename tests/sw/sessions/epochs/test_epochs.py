@@ -17,7 +17,8 @@ import splitjoin
 from splitjoin.base.disk import using
 from splitjoin.base.errors import DeviceError, InputError, SnapshotError
 from splitjoin.sessions.epochs import EpochWriter, epoch_files
-from splitjoin.sessions.epochs.folder import hidden_name
+from splitjoin.sessions.epochs.folder import hidden_name, read_manifest
+from splitjoin.sessions.snapshot import Snapshot
 
 from ....support.simulated_disk import SimulatedDisk
 
@@ -81,6 +82,28 @@ def test_an_error_behind_the_manifest_is_told_and_no_row_is_written_twice(tmp_pa
         assert writer.commit()
         assert (writer.settled, writer.epochs) == (True, 1 if fault == {("rename", 2): "EIO"} else 2)
     assert rows(disk.root / "out") == wanted("inner")
+
+
+def test_an_epoch_that_counts_after_such_an_error_outlasts_a_power_cut(tmp_path: Path) -> None:
+    """Which forgets names that were not synced, some of them or all; rows of a query are in a folder of their own."""
+    for seed in range(8):
+        disk = SimulatedDisk(tmp_path / str(seed), random.Random(seed))
+        with using(disk), splitjoin.share(A, B, time="ts") as hub:
+            hub.query(on=ON["on"], window=ON["window"], name="near")
+            with hub.write_to(disk.root / "out", rows=1) as writer:
+                disk.faults = {("rename", 2): "late EIO"}
+                hub.push_r(R)
+                hub.push_s(S.slice(0, 30))
+                with pytest.raises(InputError, match="its rows are written once in any case"):
+                    writer.write()
+                disk.faults = {}
+                writer.commit()
+                assert writer.epochs == 1
+                written = rows(disk.root / "out", "near")
+                disk.restart()
+                disk.cut_power()
+                assert read_manifest(disk.root / "out").epochs == 1
+                assert rows(disk.root / "out", "near") == written != []
 
 
 def test_rows_that_cannot_be_written_are_kept(tmp_path: Path) -> None:
@@ -381,3 +404,24 @@ def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
         assert good.finished
     assert rows(tmp_path, "good") == rows(tmp_path, "bad") == splitjoin.join(
         R, S, **(ON | {"on": "r.x = s.a"}), device="golden").table.to_pylist()
+
+
+def test_rows_of_a_cut_without_its_state_are_written_by_the_next_commit(tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened("inner", device="golden") as session:
+        writer = session.write_to(tmp_path / "out")
+        session.push_r(R)
+        session.push_s(S)
+
+        def failing(*_: Any) -> Snapshot:
+            raise MemoryError("no room for the state")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Snapshot, "of", failing)
+            with pytest.raises(MemoryError):
+                writer.commit()
+        assert epoch_files(tmp_path / "out") == []
+        assert writer.commit()
+        assert rows(tmp_path / "out") == wanted("inner")[:len(rows(tmp_path / "out"))] != []
+        finish(session, writer)
+    assert rows(tmp_path / "out") == wanted("inner")
