@@ -229,8 +229,8 @@ def test_windows_beyond_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) 
     with GpuDevice(threads=1, tuning=GpuTuning(places=2)).open(case.query()) as session:
         session.push(arrivals_of(case).split(8)[0])
         monkeypatch.setattr(Gpu, "memory", (100.0, float(1 << 30)))
-        with pytest.raises(CapacityError, match=r"take .* of the GPU's memory, but 0 bytes of 1.0 GiB are free; give a "
-                                                r"shorter window, or use device='cpu'"):
+        with pytest.raises(CapacityError, match=r"take .* of the GPU's memory, but 100 bytes of 1.0 GiB are free; "
+                                                r"give a shorter window, or use device='cpu'"):
             session.push(arrivals_of(case))
 
 
