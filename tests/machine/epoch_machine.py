@@ -36,10 +36,10 @@ class EpochMachine(SessionMachine):
     save = restore_elsewhere = None  # type: ignore[assignment]  # rules that epochs take the place of
 
     @rule()
-    def poll(self) -> None:  # type: ignore[override]  # of all queries
+    def poll(self) -> None:
         """The writer alone reads, and nobody goes back behind an epoch."""
         for refused in (self.session.poll, lambda: self.session.restore(self.session.snapshot())):
-            with pytest.raises(InputError, match="so they cannot be polled too"):
+            with pytest.raises(InputError, match="so no poll, restore or other writer can have them"):
                 refused()
 
     def files(self) -> None:

@@ -29,11 +29,11 @@ class SharedEpochMachine(SharedMachine):
     end_query = poll_ended = save = None  # type: ignore[assignment]  # rules that epochs take the place of
 
     @rule()
-    def poll(self) -> None:  # type: ignore[override]  # of all queries
+    def poll(self) -> None:  # type: ignore[override]  # of all queries, so none is drawn
         """The writer alone reads the queries, whenever they were added, and nobody goes back behind an epoch."""
         for refused in (*(query.poll for query in self.session.queries.values()),
                         lambda: self.session.restore(self.session.snapshot())):
-            with pytest.raises(InputError, match="so they cannot be polled too"):
+            with pytest.raises(InputError, match="so no poll, restore or other writer can have them"):
                 refused()
 
     def files(self, name: str) -> list[tuple[Any, ...]]:

@@ -97,7 +97,7 @@ class Copy:
 
 
 def said_of(process: subprocess.Popen[str]) -> str:
-    """What ``process`` prints until it ends; that it hangs, if it does."""
+    """The output of ``process`` once it has ended, or the statement that it hangs."""
     used = 0.0
     while True:
         try:

@@ -29,8 +29,7 @@ def test_every_order_on_sim() -> None:
                      NAMED[name], order)
 
 
-@pytest.mark.long  # windows are full where the partition settles, below
-@pytest.mark.parametrize("merger", ["ready", "fixed"])
+@pytest.mark.parametrize("merger", [at_length("ready"), "fixed"])
 def test_full_windows(merger: str) -> None:
     """Each core has as many tuples as it can hold, and results come in the order of their age by either merger."""
     conforms(PysimDevice(cores=4, capacity=2, architecture="celljoin", stall_out=0.5, merger=merger), FEW, "total")

@@ -46,7 +46,7 @@ def same(device: Any, r: pa.Table, s: pa.Table, reach: int, **how: Any) -> Any:
     return found
 
 
-@pytest.mark.long  # sessions decide on it below
+@pytest.mark.long  # long streams on Verilator, and sessions on this one, are below
 @pytest.mark.parametrize("number", range(len(FEW)))
 def test_every_kind_on_pysim(number: int) -> None:
     for seed in (number, number + 5):

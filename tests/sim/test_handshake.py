@@ -27,8 +27,7 @@ def test_slow_links(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
         conforms(PysimDevice(cores=cores, capacity=16, architecture="handshake", seed=1), scenario)
 
 
-@pytest.mark.long  # `test_slow_links` has full windows too
-@pytest.mark.parametrize("links", ["quick", "slow"])
+@pytest.mark.parametrize("links", [at_length("quick"), "slow"])
 def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both windows fill every segment, all pairs match, and the output seldom takes one."""
     if links == "slow":

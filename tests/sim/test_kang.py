@@ -110,7 +110,7 @@ def test_masks_settling_and_counters() -> None:
             name: expected[name] for name in ("tuples_r", "tuples_s", "matches")}
 
 
-@pytest.mark.long  # `bench.latency` measures the same
+@pytest.mark.long  # `bench.evaluation` counts the same cycles
 def test_its_speed_is_predicted() -> None:
     scenario = NAMED["all-match"]
     query = Scenario("none", scenario.r, scenario.s, "r.x > s.a + 100", "ROWS 16", 0).query("total")

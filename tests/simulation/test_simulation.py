@@ -42,7 +42,7 @@ _NO_LOCK = "__import__('contextlib').nullcontext()"
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_threads_do_what_they_should_in_any_order(name: str) -> None:
-    for failure in run(name, range(examples(40))):
+    for failure in run(name, range(examples(40, 300))):
         pytest.fail(str(failure))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from splitjoin.circuit.formula import Formula, input_slot
@@ -43,8 +44,12 @@ def _value(node: Node, args: Sequence[int], column: Callable[[Node], int]) -> in
     return values[node.kind]
 
 
+def _number(state: Mapping[str, int], inputs: Mapping[str, int], node: Node) -> int:
+    return (state if node.side == "r" else inputs)[node.name]
+
+
 def kernel_results(kernel: Kernel, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What the operations of ``kernel`` give for ``rows``, one after the other, without None."""
+    """The results of ``kernel`` for ``rows``, one after the other and without None, by its graph's operations."""
     graph, found = kernel.graph, list[Any]()
     state = {slot.name: slot.init for slot in kernel.slots}
     memories = {m.name: [*m.init] * (m.rows // len(m.init)) for m in kernel.memories}
@@ -62,7 +67,7 @@ def kernel_results(kernel: Kernel, rows: Sequence[Mapping[str, Any]]) -> list[An
                 value = enable
                 writes += [(node.name, address, number)] * enable
             else:
-                value = _value(node, args, lambda n: (state if n.side == "r" else inputs)[n.name])  # noqa: B023
+                value = _value(node, args, partial(_number, state, inputs))
             values.append(_of_width(node, value))  # where it is not chosen, it may be out of its range
         state = dict(zip(state, (values[n] for n in graph.outputs), strict=False))
         for name, address, number in writes:

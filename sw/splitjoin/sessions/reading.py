@@ -101,7 +101,8 @@ class ResultReader(ABC):
 def check_unreserved(why: str | None) -> None:
     """Raise `InputError` with the reason ``why`` rows are another one's, if there is one."""
     if why is not None:
-        raise InputError(f"{why}, so they cannot be polled too; read the files there, or close their writer first")
+        raise InputError(f"{why}, so no poll, restore or other writer can have them; read the files there, or close "
+                         f"their writer first")
 
 
 class ReadingSession(ResultReader, Closing, Generic[Results]):

@@ -21,7 +21,7 @@ from ...support.stimuli import cells, indexed, operations, windows
 
 
 @given(st.data(), indexed(), st.sampled_from("rs"), cells())
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(25, 200))
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

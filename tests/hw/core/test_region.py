@@ -19,7 +19,7 @@ LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1
 
 
 @given(st.data(), st.one_of(configurations(), with_tables()), st.sampled_from("rs"), cells())
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(15, 125))
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

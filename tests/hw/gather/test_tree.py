@@ -16,7 +16,7 @@ from ...support.stimuli import cells, merger_inputs
 
 
 @given(st.data(), st.integers(1, 9), st.integers(2, 4), st.booleans(), cells())
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(15, 125))
 def test_groups_stay_together(data, leaves, fanin, total, stalls):
     streams = data.draw(merger_inputs(leaves))
 

@@ -323,7 +323,7 @@ def test_operations_give_what_python_gives() -> None:
             assert kernel_results(replace(kernel, graph=graph), rows) == results(fn, rows), seed
 
 
-@pytest.mark.parametrize("seed", range(examples(21)))
+@pytest.mark.parametrize("seed", range(examples(21, 150)))
 def test_random_functions_agree(seed: int) -> None:
     fn = random_kernel(seed)
     try:

@@ -179,3 +179,10 @@ def test_a_result_too_large_for_memory_is_written_in_parts(tmp_path: Path, monke
     found = join(table, table, on="r.x < s.x", to=tmp_path / "out.parquet")
     assert made
     assert len(found) == n * (n - 1) // 2
+
+
+@pytest.mark.parametrize(("size", "text"), [
+    (0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1 KiB"), (100_000, "98 KiB"), (2**20, "1 MiB"),
+    (1000 * 2**20, "1,000 MiB"), (2**30, "1.0 GiB")])
+def test_sizes_in_words(size: int, text: str) -> None:
+    assert memory.size_text(size) == text

@@ -88,7 +88,6 @@ def test_what_a_put_may_not_do() -> None:
     assert len(list(Put(iter([*lacking, lacking[2]]), Limits()))) == 2
 
 
-
 def test_dictionaries_are_counted_together_before_a_batch_comes() -> None:
     """So that a put of dictionaries alone takes no more memory than a batch may."""
     texts = [pa.array([f"{column}{n:05}" for n in range(6000)]).dictionary_encode() for column in range(3)]

@@ -217,8 +217,8 @@ def test_no_more_is_committed_than_delivered_whatever_comes_while_a_client_asks(
 
     with JoinService(read_config(config(tmp_path, more=""))) as service:
         def delivered(streams: SharedStreams) -> Any:
-            """What was delivered before further tuples came and were committed."""
-            found = given.fget(streams)  # type: ignore[attr-defined]  # of a property
+            """The number of tuples delivered before further ones came and were committed."""
+            found = given.fget(streams)  # type: ignore[attr-defined]  # a property has it
             if not asked:
                 asked.append(None)
                 service.source("orders", "main").push(orders(0, 50))

@@ -72,7 +72,7 @@ def test_a_slow_query_holds_back_only_itself_and_memory_up_to_the_limit() -> Non
 
 
 def test_the_limit_holds_behind_a_restore_too() -> None:
-    """Which goes back to fewer tuples than a query has read."""
+    """A restore goes back to fewer tuples than a query has read."""
     with splitjoin.share(R, S, time="t", unread=100) as hub:
         query = hub.query(on="r.x = s.y", window="RANGE 3")
         saved = hub.snapshot()

@@ -37,7 +37,7 @@ def nearest_row(names: tuple[str, ...], called: tuple[str, ...], label: str, _: 
     return JoinedTables({**others, label: found.select(list(names)).rename_columns(list(called))})
 
 
-def full(column: exp.Column, _: RunJoin, rows: JoinedTables) -> JoinedTables | None:
+def without_null(column: exp.Column, _: RunJoin, rows: JoinedTables) -> JoinedTables | None:
     """The ``rows``; None where ``column`` of them has NULL, of which later steps know nothing."""
     return rows if has_no_null(column, {label.lower(): part for label, part in rows.parts.items()}) else None
 

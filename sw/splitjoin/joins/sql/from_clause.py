@@ -17,7 +17,7 @@ from sqlglot import exp
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.lang.schema import Schema
 
-from .answer_steps import full, nearest_row, one_table, plain_part, rows_of, value_name, with_names, with_values
+from .answer_steps import nearest_row, one_table, plain_part, rows_of, value_name, with_names, with_values, without_null
 from .database import ask
 from .join_order import JoinOrder, join_order
 from .outputs import NotDuckDBs, Outputs, merged_names, name_groups
@@ -363,8 +363,8 @@ class FromClause:
         if made is None:
             return FromTree(first, (join,))
         self._where = made.where
-        if made.full is not None:
-            self._made(partial(full, made.full), self._item(join.item))
+        if made.without_null is not None:
+            self._made(partial(without_null, made.without_null), self._item(join.item))
         if made.distinct:
             self._one_each = True
             self._select.set("group", None)

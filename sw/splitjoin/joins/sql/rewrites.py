@@ -118,15 +118,15 @@ def without_from(select: exp.Select, where: Sequence[WhereTerm]) -> exp.Select:
 @dataclass(frozen=True)
 class SemiJoin:
     """The SEMI or ANTI ``join`` of a table, ``first``, that a SELECT of a join of two tables says; ``where``: what is
-    left of its WHERE. ``distinct``: True if the SELECT is to have DISTINCT and no groups. ``full``: the column that
-    must have no NULL, None for none.
+    left of its WHERE. ``distinct``: True if the SELECT is to have DISTINCT and no groups. ``without_null``: the
+    column that must have no NULL, None for none.
     """
 
     first: FromItem
     join: FromJoin
     where: list[WhereTerm]
     distinct: bool = False
-    full: exp.Column | None = None
+    without_null: exp.Column | None = None
 
 
 def semi_join(select: exp.Select, where: list[WhereTerm], first: FromItem, join: FromJoin,
@@ -153,7 +153,8 @@ def semi_join(select: exp.Select, where: list[WhereTerm], first: FromItem, join:
                 parts[1], without_from(select, others)):
             is_compared = _is_compared(column, on())
             if is_compared or has_no_null(column, {column.table: parts[1][1]}):
-                return SemiJoin(first, replace(join, how="anti"), others, full=None if is_compared else column)
+                return SemiJoin(first, replace(join, how="anti"), others,
+                                without_null=None if is_compared else column)
     return None
 
 

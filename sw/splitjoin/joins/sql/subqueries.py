@@ -75,13 +75,13 @@ class SubqueryJoin:
     """A semi or anti join (``how``) with the ``inner`` rows.
 
     All of its conditions decide of a pair, and one of each of the ``alternatives``: a comparison, and behind it, as NOT
-    IN has them, conditions on NULL; but none on the columns ``full``, which have no NULL.
+    IN has them, conditions on NULL; but none on the columns ``without_null``.
     """
 
     inner: InnerRows
     how: Literal["semi", "anti"]
     alternatives: tuple[tuple[exp.Expr, ...], ...] = ()
-    full: tuple[exp.Column, ...] = ()
+    without_null: tuple[exp.Column, ...] = ()
 
     def steps(self, *, one: bool) -> list[tuple[exp.Expr, ...]]:
         """The conditions of the joins that it is made of, one after the other: an index finds equal values, but not
@@ -199,7 +199,7 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
             is_aggregated([*conditions, *found.values, *values], db.aggregates)):
         return None
     parts = {**{label.lower(): part for label, part in outer.items()}, made.label.lower(): made.table}
-    alternatives, full = [], list[exp.Column]()
+    alternatives, without_null = [], list[exp.Column]()
     if any(c.table and c.name.lower() not in map(str.lower, parts[c.table.lower()].column_names) for c in said):
         return None  # whose error is DuckDB's
     for pair in zip(found.values, values, strict=True):
@@ -207,11 +207,11 @@ def subquery_join(term: exp.Expr, outer: Parts, db: Database) -> SubqueryJoin | 
         of: list[exp.Expr] = [kind(this=exp.Paren(this=pair[0].copy()), expression=exp.Paren(this=pair[1].copy()))]
         for side in pair if found.nulls else ():
             if isinstance(side, exp.Column) and has_no_null(side, parts):
-                full.append(side)
+                without_null.append(side)
             elif not isinstance(side, exp.Literal):
                 of.append(exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null()))
         alternatives.append(tuple(of))
-    return SubqueryJoin(made, found.how, tuple(alternatives), tuple(full))
+    return SubqueryJoin(made, found.how, tuple(alternatives), tuple(without_null))
 
 
 def subquery_value(query: exp.Expr, outer: Parts, db: Database) -> SubqueryValue | None:

@@ -15,7 +15,16 @@ from sqlglot import exp
 from splitjoin.base.arrays import Ints
 from splitjoin.base.errors import InputError, SplitJoinError, StatementError
 
-from .answer_steps import chosen, full, nearest_value, numbers_left, one_table, rows_of, truth_values, values_in_order
+from .answer_steps import (
+    chosen,
+    nearest_value,
+    numbers_left,
+    one_table,
+    rows_of,
+    truth_values,
+    values_in_order,
+    without_null,
+)
 from .database import aggregate_names, ask
 from .subqueries import (
     Database,
@@ -63,7 +72,7 @@ class Unnesting:
         made = self._run.steps.made
         for conditions in join.steps(one=self._run.only_one):
             work = self.join(join.inner, join.how, rows if left is None else made(rows_of, rows, left), conditions,
-                             join.full)
+                             join.without_null)
             if ours and not work.is_ours:
                 return None
             self._run.count(work)
@@ -144,13 +153,13 @@ class Unnesting:
         return pa.table([values_at(found, none, rows)], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
 
     def join(self, inner: InnerRows, how: str, rows: JoinedTables,
-             conditions: Sequence[exp.Expr] | None = None, without_null: Sequence[exp.Column] = ()) -> TableJoin:
+             conditions: Sequence[exp.Expr] | None = None, columns: Sequence[exp.Column] = ()) -> TableJoin:
         """The join of ``rows`` with ``inner``, by its conditions or these ``conditions``, which are right if there is
-        no NULL in the columns ``without_null``.
+        no NULL in ``columns``.
         """
         right = self._run.steps.made(partial(one_table, inner.label), inner.table)
-        for column in without_null:
-            self._run.steps.made(partial(full, column), right if column.table == inner.label else rows)
+        for column in columns:
+            self._run.steps.made(partial(without_null, column), right if column.table == inner.label else rows)
         work = TableJoin(self._run.db, rows, right, FromJoin(how, FromItem(None, inner.label)), self._scope)
         refused: SplitJoinError | None = None
         try:

@@ -13,6 +13,8 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
 from splitjoin_hw.verilog import check_name, to_axi_verilog, to_verilog
 
+from ....support.sampling import at_length
+
 ARGUMENTS = ("verilog", "--schema-r", "x: int16", "--schema-s", "a: int16", "--on", "r.x = s.a", "--window", "ROWS 8",
              "--cores", "1", "--capacity", "16", "--small")
 #: Files that every circuit with AXI ports and a testbench has under one name.
@@ -65,8 +67,9 @@ def code(text: str) -> list[str]:
     return re.sub(r"//.*", "", text).split()
 
 
-def test_a_name_changes_nothing_else() -> None:
-    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1, capacity=16)
+@pytest.mark.parametrize("cores", [1, at_length(2)])
+def test_a_name_changes_nothing_else(cores: int) -> None:
+    config = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=cores, capacity=16)
     for write in (to_verilog, to_axi_verilog):
         assert write(config, "splitjoin") == write(config)
         assert code(re.sub(r"\bx7(?=\b|_)", "splitjoin", write(config, "x7"))) == code(write(config))

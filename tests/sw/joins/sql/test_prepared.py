@@ -86,7 +86,7 @@ def test_one_table_under_two_names_is_not_two_tables() -> None:
     "id NOT IN (SELECT v FROM c WHERE c.id < r.id)",
 ])
 def test_null_in_rows_between_steps_is_looked_for_each_time(text: str) -> None:
-    """Which columns of the tables hold NULL is the same, but not where."""
+    """The second tables have NULL in the same columns as the first, but in other rows."""
     cases = [{name: pa.table({"id": range(5), "v": [None if n == at else n for n in range(5)]}) for name in "rs"}
              for at in (4, 1)]
     wanted = [anew(text, tables) for tables in cases]

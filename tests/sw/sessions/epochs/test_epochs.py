@@ -85,7 +85,7 @@ def test_an_error_behind_the_manifest_is_told_and_no_row_is_written_twice(tmp_pa
 
 
 def test_an_epoch_that_counts_after_such_an_error_outlasts_a_power_cut(tmp_path: Path) -> None:
-    """Which forgets names that were not synced, some of them or all; rows of a query are in a folder of their own."""
+    """A power cut forgets names that were not synced, some or all; the rows of a query are in a folder of their own."""
     for seed in range(8):
         disk = SimulatedDisk(tmp_path / str(seed), random.Random(seed))
         with using(disk), splitjoin.share(A, B, time="ts") as hub:
@@ -174,14 +174,14 @@ def test_only_the_writer_reads(tmp_path: Path) -> None:
     with opened() as session:
         with session.write_to(tmp_path) as writer:
             for read in (session.poll, session.flush, lambda: next(iter(session))):
-                with pytest.raises(InputError, match=r"^the rows go to .*, so they cannot be polled too; read the "
-                                                     r"files there, or close their writer first$"):
+                with pytest.raises(InputError, match=r"^the rows go to .*, so no poll, restore or other writer can "
+                                                     r"have them; read the files there, or close their writer first$"):
                     read()
-            with pytest.raises(InputError, match="so they cannot be polled too"):
+            with pytest.raises(InputError, match="so no poll, restore or other writer can have them"):
                 session.restore(session.snapshot())
             with pytest.raises(InputError, match="but another one writes"):
                 opened().write_to(tmp_path)
-            with pytest.raises(InputError, match="so they cannot be polled too"):
+            with pytest.raises(InputError, match="so no poll, restore or other writer can have them"):
                 session.write_to(tmp_path.with_name("other"))
             session.push_r(R.slice(0, 3))
             session.push_s(S)
@@ -370,7 +370,7 @@ def test_shared_streams_write_each_query_to_a_folder_of_its_name(tmp_path: Path)
         streams.query(on=ON["on"], window="RANGE 5", name=name)
     with streams, streams.write_to(tmp_path) as writer:
         for read in (streams.queries["near"].poll, lambda: streams.restore(streams.snapshot())):
-            with pytest.raises(InputError, match="so they cannot be polled too"):
+            with pytest.raises(InputError, match="so no poll, restore or other writer can have them"):
                 read()
         streams.push_r(R)
         streams.push_s(S)

@@ -1,4 +1,4 @@
-"""What decides the rows of groups, as Python workers keep it: only what goes on from the version that is asked for."""
+"""`RowsCache`: Python workers go on with kept `GroupRows` only from the version that these have seen."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 from splitjoin.spark.streaming import rows_cache
 from splitjoin.spark.streaming.rows_cache import RowsCache
 
-_ANY: Any = None
-
 
 class Kept:
-    """Stands for what decides rows; it tells whether it was closed."""
+    """A `GroupRows` that tells whether it was closed."""
 
     takes_pairs, closed = False, False
 
@@ -24,7 +22,8 @@ class Kept:
 def test_what_is_kept_goes_on_from_its_own_version_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that is repeated begins with the version before, and what has seen the step already would skip it."""
     monkeypatch.setattr(rows_cache, "_chosen", lambda _: Kept())
-    cache, join, first, later = RowsCache(), _ANY, Kept(), Kept()
+    join: Any = None  # of which the replaced choice asks nothing
+    cache, first, later = RowsCache(), Kept(), Kept()
     cache.keep("g0", "version 3", first)
     assert cache.take("g0", "version 3", join) is first
     assert not first.closed
