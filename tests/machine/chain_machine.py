@@ -84,7 +84,7 @@ class ChainMachine(RuleBasedStateMachine):
             "when_full": "shed", "shedding": splitjoin.Shedding(capacity=shed, threshold=shed - 1)}
         self.tuples: dict[str, list[tuple[int, int, int]]] = {name: [] for name in self.names}
         self.promised, self.delivered = dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
-        self.closed: set[str] = set()
+        self.closed, self.idled = set[str](), set[str]()
         self.rows: list[Any] = []
         self.saved: Any = None
         self.folder = Path(tempfile.mkdtemp()) if epochs else None
@@ -99,7 +99,7 @@ class ChainMachine(RuleBasedStateMachine):
 
     def model(self) -> Any:
         """All that the machine expects."""
-        return copy.deepcopy((self.tuples, self.promised, self.delivered, self.closed, self.rows))
+        return copy.deepcopy((self.tuples, self.promised, self.delivered, self.closed, self.idled, self.rows))
 
     def keep(self) -> None:
         """Save the state, and what is expected of it."""
@@ -115,7 +115,7 @@ class ChainMachine(RuleBasedStateMachine):
                 self._push(name, batch)
 
     def _push(self, name: str, batch: list[tuple[int, int]]) -> None:
-        rows, at = [], self.promised[name]
+        rows, at, reached = [], self.promised[name], max(self.promised.values())
         for step, value in batch:
             at += step
             rows.append((at, value, self.delivered[name]))
@@ -123,6 +123,9 @@ class ChainMachine(RuleBasedStateMachine):
         self.promised[name] = at
         self.session.push(name, pa.table(list(zip(*rows, strict=True)), schema=_SCHEMA))
         gone = set(self.session.shed(name)["n"].to_pylist()) if self.options else set()
+        late = self.session.late(name)
+        assert not len(late) or (name in self.idled and max(late["t"].to_pylist()) <= reached)
+        gone |= set(late["n"].to_pylist())
         self.tuples[name] += [row for row in rows if row[2] not in gone]
 
     @rule(name=st.sampled_from(_NAMES), ahead=st.integers(0, 6))
@@ -130,6 +133,13 @@ class ChainMachine(RuleBasedStateMachine):
         if name in self.names and name not in self.closed:
             self.promised[name] += ahead
             self.session.heartbeat(self.promised[name], name)
+
+    @rule(names=st.sets(st.sampled_from(_NAMES), min_size=1))
+    def idle(self, names: set[str]) -> None:
+        """No other stream waits for these; what they bring then may be late."""
+        for name in sorted(names.intersection(self.names) - self.closed):
+            self.idled.add(name)
+            self.session.idle(name)
 
     @rule(name=st.sampled_from(_NAMES), sure=st.integers(0, 4))
     def finish(self, name: str, sure: int) -> None:
@@ -169,7 +179,7 @@ class ChainMachine(RuleBasedStateMachine):
             self.writer.close()
         self.session.close()
         state, model = self.saved
-        self.tuples, self.promised, self.delivered, self.closed, self.rows = copy.deepcopy(model)
+        self.tuples, self.promised, self.delivered, self.closed, self.idled, self.rows = copy.deepcopy(model)
         self.open(device)
         if state:
             self.session.restore(state)
@@ -187,6 +197,8 @@ class ChainMachine(RuleBasedStateMachine):
             found = [tuple(row.values()) for path in sorted(self.folder.glob("*.parquet"))
                      for row in pq.read_table(path).to_pylist()]
             shutil.rmtree(self.folder)
+        counted = self.session.counters()
+        assert not any(counted[f"{n}_late_r"] for n in range(2, len(self.names))), "rows of a step are lost"
         self.session.close()
         tables = {name: pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], _SCHEMA)
                   for name, rows in self.tuples.items()}

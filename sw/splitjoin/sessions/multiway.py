@@ -282,6 +282,8 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
 
     def _work(self) -> None:
         """Hand on what each step gives to the next one. The caller holds the lock."""
+        # No stream waits for those of the first step if both are idle, but the later steps wait for its rows.
+        self._sessions[0].pass_silence(self._sessions[1:])
         for (session, after), step in zip(pairwise([*self._sessions, None]), self._steps, strict=True):
             assert session is not None
             while True:

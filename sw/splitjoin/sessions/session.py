@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from splitjoin.rows.output import Selected
 from .epochs import EpochSource
 from .faults import CoreFaults, OnFault
 from .feeding import FeedingSession
-from .gate import Shed, SourceGate, Watermark
+from .gate import ScaleGate, Shed, SourceGate, Watermark
 from .gate.times import Idle, Lateness, time_value
 from .limit import GateOptions, Limit, PipelineOptions
 from .pipeline import Pipeline
@@ -99,6 +99,15 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
     def hand_over(self, rows: pa.Table) -> None:
         """Deliver rows of another join as tuples of R, none of which is dropped; `MultiwayJoin` calls this."""
         self._push("r", None, rows, sheds=False)
+
+    def pass_silence(self, others: Sequence[StreamJoin]) -> None:
+        """If all open sources are idle, go on as far as S of all ``others`` has got; `MultiwayJoin` calls this."""
+        gate = self._gate
+        if isinstance(gate, ScaleGate) and not gate.done and not gate.marks("r") and not gate.marks("s"):
+            known = [mark for other in others if isinstance(other._gate, ScaleGate) for mark in other._gate.marks("s")]
+            if known and None not in known:
+                with self._advancing():
+                    gate.pass_by(min(mark for mark in known if mark is not None))
 
     @property
     def frontier(self) -> int | pa.Scalar | None:

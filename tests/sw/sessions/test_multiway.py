@@ -69,6 +69,34 @@ def test_late_tuples_and_idle_streams() -> None:
         splitjoin.open_multiway(made(3, [1, 1, 1]), lateness={"a": 1})
 
 
+def test_no_stream_waits_for_idle_ones_of_earlier_steps() -> None:
+    """What these bring when they speak again is late if the others have passed it, in the step that takes it."""
+    def rows(*times: int) -> pa.Table:
+        return pa.table([list(times), [1] * len(times)], schema=SCHEMA)
+
+    select = splitjoin.sql("SELECT a.t AS at, b.t AS bt, c.t AS ct, d.t AS dt FROM a JOIN b ON a.v = b.v "
+                           "LEFT JOIN c ON c.v = a.v JOIN d ON d.v = a.v", time="t",
+                           window=dict.fromkeys("abcd", "RANGE 5"), tables=dict.fromkeys("abcd", SCHEMA))
+    with splitjoin.open_multiway(select) as session:
+        for name, time in (("a", 1), ("b", 2), ("d", 4)):
+            session.push(name, rows(time))
+        session.idle("a")
+        session.heartbeat(10, "c")
+        session.heartbeat(10, "d")
+        assert len(session.poll()) == 0, "b may still be there"
+        session.idle("b")
+        assert session.poll().to_pylist() == [{"at": 1, "bt": 2, "ct": None, "dt": 4}]
+        session.idle("c")
+        session.heartbeat(20, "d")
+        assert session.counters()["3_retained_s"] == 0
+        session.push("b", rows(20, 21))
+        session.push("a", rows(15, 22))
+        assert (session.late("a").to_pylist(), session.late("b").to_pylist()) == (
+            [{"t": 15, "v": 1}], [{"t": 20, "v": 1}])
+        session.push("d", rows(23))
+        assert session.flush().to_pylist() == [{"at": 22, "bt": 21, "ct": None, "dt": 23}]
+
+
 def test_mistakes_are_named() -> None:
     select = made(3, [1, 1, 1])
     with pytest.raises(InputError, match=r"run by splitjoin.open_multiway"):

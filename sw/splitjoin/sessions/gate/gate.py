@@ -106,6 +106,21 @@ class ScaleGate(SourceGate):
             queue.promise = ticks if queue.promise is None else max(queue.promise, ticks)
             self._advance()
 
+    def marks(self, side: Side) -> list[int | None]:
+        """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown, as of a
+        stream that has had no source.
+        """
+        with self._lock:
+            return [None] * (side in self._missing()) + [
+                later(self.rule.mark(side, queue, self.rule.own(side, queue)), self._floor(side, index))
+                for index, queue in enumerate(self._queues[side]) if not queue.closed and not queue.idle]
+
+    def pass_by(self, ticks: int) -> None:
+        """Let no source deliver a tuple up to the time ``ticks`` any more, which would be late."""
+        with self._lock:
+            key = ticks + 1, (0, 0)
+            self._frontier = key if self._frontier is None else max(self._frontier, key)
+
     def next_idle(self) -> float | None:
         with self._lock:
             now = self._clock()
