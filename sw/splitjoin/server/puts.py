@@ -35,7 +35,7 @@ class Put:
         if not len(data.header) or stated(data).kind != "schema":
             raise InputError("a put must begin with a schema, and the first message has none")
         self._schema = encapsulated(data)
-        self._dictionaries = dict[int, tuple[int, bytes]]()  # by number: size once unpacked, and the message
+        self._dictionaries = dict[int, tuple[int, bytes]]()  # by number: size, once unpacked too, and the message
 
     def check(self, side: Side, schema: pa.Schema) -> None:
         """Raise `InputError` and `SchemaError` unless batches of the put's schema may be pushed to a stream of
@@ -69,8 +69,9 @@ class Put:
         if found.is_delta:
             raise InputError("a put must not add to dictionaries, but replace them; write without dictionary deltas")
         self._dictionaries.pop(found.dictionary, None)
-        self._check(0, found.size + sum(size for size, _ in self._dictionaries.values()))
-        self._dictionaries[found.dictionary] = found.size, encapsulated(data)
+        size = max(found.size, len(data.header) + len(data.body))  # what is kept, which may be more than it states
+        self._check(0, size + sum(size for size, _ in self._dictionaries.values()))
+        self._dictionaries[found.dictionary] = size, encapsulated(data)
 
     def _read(self, data: FlightData) -> pa.RecordBatch:
         stream = b"".join((self._schema, *(message for _, message in self._dictionaries.values()), encapsulated(data)))

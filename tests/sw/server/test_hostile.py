@@ -100,6 +100,20 @@ def test_dictionaries_are_counted_together_before_a_batch_comes() -> None:
             taken.append(message)
             yield message
 
-    with pytest.raises(InputError, match=r"at most 98 KiB once it is unpacked .*, but one has 117 KiB"):
+    with pytest.raises(InputError, match=r"at most 98 KiB once it is unpacked .*, but one has 118 KiB"):
         list(Put(read(), Limits(put_bytes="100KB")))
     assert len(taken) == 3  # the schema, a dictionary of some 60 kB, and another one
+
+
+def test_headers_of_dictionaries_are_counted_too() -> None:
+    """A header may be longer than what it holds, and a put may have any number of dictionaries."""
+    def padded(message: bytes) -> bytes:
+        data = parse_data(message)
+        return data_message(bytes(data.header) + bytes(2000), data.body)
+
+    columns = [pa.array(["x"]).dictionary_encode()] * 60
+    schema, *dictionaries, batch = packed(pa.record_batch(columns, [f"c{n}" for n in range(60)]), None)
+    few = [schema, *map(padded, dictionaries[:20])]
+    assert list(Put(iter(few), Limits(put_bytes="64KB"))) == []
+    with pytest.raises(InputError, match="at most 62 KiB once it is unpacked"):
+        list(Put(iter([schema, *map(padded, dictionaries), batch]), Limits(put_bytes="64KB")))

@@ -113,12 +113,14 @@ class IntervalFolder:
         low, high = self._bounds.of(self._first, len(self._keys), keep=True)
         low = np.maximum(low, self._rows.first)
         rows = np.arange(self._rows.first, self._rows.end)
-        places = self._rows.keys[rows & self._rows.mask] << 40 | (rows - self._rows.first)
+        keys = np.concatenate([self._rows.keys[rows & self._rows.mask], self._keys.values])
+        # Numbers of the keys that are here, as there may be any number of codes.
+        number = np.unique(keys, return_inverse=True)[1] * (len(rows) + 1)
+        places, base = number[:len(rows)] + rows - self._rows.first, number[len(rows):] - self._rows.first
         order = np.argsort(places)
         places, rows = places[order], rows[order]
-        base = self._keys.values << 40
-        starts = np.searchsorted(places, base | (low - self._rows.first))
-        lengths = np.maximum(np.searchsorted(places, base | (high - self._rows.first)) - starts, 0)
+        starts = np.searchsorted(places, base + low)
+        lengths = np.maximum(np.searchsorted(places, base + high) - starts, 0)
         lengths[self._keys.values < 0] = 0
         at = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return np.repeat(self._first + np.arange(len(lengths)), lengths), rows[at]

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
+from splitjoin.engines.arrival import interleave
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.rows.aggregates import reference_aggregates
+from splitjoin.rows.interval_joins.choice import interval_choice
+from splitjoin.rows.interval_joins.encoding import EncodedRows
 from splitjoin.sessions import StreamJoin
 
 from ....support.feeding import feed, feeds, whole
@@ -77,3 +80,21 @@ def test_a_session_forgets_what_no_later_base_tuple_meets() -> None:
         with splitjoin.open(query, "golden") as other:
             other.restore(snapshot)
             assert other.flush().column("n").to_pylist() == [17, 17, 17]
+
+
+def test_pairs_of_a_snapshot_are_of_equal_keys_however_many_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes count all keys that ever came: here some that differ in the bits beyond the 24th alone."""
+    table = pa.table({"ts": [1, 1, 1, 1], "k": [5, 2**24 + 5, 2**24 - 1, -1]})
+    query = splitjoin.query(table.schema, table.schema, on="r.k = s.k", window="RANGE 4", time="ts", by="r",
+                            aggregate={"n": "count(*)"})
+    asked = CpuDevice(engine="sliding", threads=1).host_folds
+    assert asked is not None
+    choice = interval_choice(query, asked)
+    assert choice is not None
+    folder = choice.folder()
+    monkeypatch.setattr(folder._encoder, "encode", lambda side, given: EncodedRows(
+        given["k"].to_numpy(), np.empty((0, 4), np.int64), np.empty((0, 4), np.uint8)))
+    folder.arrive(interleave(table, table, (np.ones(4, np.int64),) * 2, np.zeros(4, np.int64)))
+    r, s = folder.pairs()
+    assert (r.tolist(), s.tolist()) == ([0, 1, 2], [0, 1, 2])
+    folder.close()
