@@ -105,8 +105,7 @@ def appended(_: RunJoin, *operands: pa.Table) -> pa.Table:
     """The rows of ``operands`` one behind the other, under the names of the first."""
     fields = [of[0].with_nullable(any(field.nullable for field in of)) for of in zip(
         *(operand.schema for operand in operands), strict=True)]
-    schema = pa.schema(fields, operands[0].schema.metadata)
-    return pa.concat_tables([pa.table(of.columns, schema=schema) for of in operands])
+    return pa.concat_tables([pa.table(of.columns, schema=pa.schema(fields)) for of in operands])
 
 
 def finished_rows(_: RunJoin, rows: pa.Table) -> pa.Table:

@@ -139,10 +139,9 @@ def partial_aggregates(db: Any, select: exp.Select, tables: Mapping[str, pa.Tabl
     aliases = {of.alias.lower() for of in select.expressions if isinstance(of, exp.Alias)}
     outside = [c for c in outside if not (c.find_ancestor(exp.Order) and not c.args.get("table")
                                           and c.name.lower() in aliases)]
-    own, others = ({name.lower() for name in table.column_names} for table in (of_first, of_second))
+    others = {name.lower() for name in of_second.column_names}
     if not nodes or any(isinstance(c, exp.Star) or (
-            c.table.lower() != first.lower() if c.table else c.name.lower() in others or (
-                group is not None and c.find_ancestor(exp.Group) and c.name.lower() not in own)) for c in outside):
+            c.table.lower() != first.lower() if c.table else c.name.lower() in others) for c in outside):
         return None
     names = aggregate_names(db)
     if any(call.name.lower() in names for part in parts for call in part.find_all(exp.Anonymous)):

@@ -113,14 +113,11 @@ class _Queries:
         return self.rows(tree, scope, nested=True)
 
     def _plain(self, tree: exp.Expr, scope: Mapping[str, pa.Table], *, nested: bool = True) -> pa.Table | None:
-        """The rows of a SELECT from one table that says no more than `plain_rows` does; None for others."""
+        """The rows of a SELECT from one table, without joins, that says no more than `plain_rows`; None for others."""
         if not isinstance(tree, exp.Select) or tree.args.get("with_") or not tree.args.get("from_"):
             return None
-        node = tree.args["from_"].this
-        if not isinstance(node, exp.Table) or tree.args.get("joins") or node.name.lower() not in scope:
-            return None
         trees = from_trees(tree, self._run.source)
-        if len(trees) > 1 or trees[0].joins or trees[0].first.name is None:
+        if (name := trees[0].first.name) is None or name.lower() not in scope:
             return None
         return FromClause(self._run, tree.copy(), trees, scope, self._nested, nested=nested).plain()
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
+from tests.support.accounts import accounted
 from tests.support.databases import wanted
 from tests.support.sampling import examples
 
@@ -94,6 +95,7 @@ SELECT l.id, r.id FROM boxed l JOIN boxed r ON l.items IS NOT DISTINCT FROM r.it
 SELECT l.id, r.id FROM boxed l JOIN boxed r ON l.pair IS DISTINCT FROM r.pair WHERE l.id < r.id
 SELECT l.id, r.id FROM boxed l JOIN boxed r ON l.items <= r.items AND l.pair.u = r.pair.u
 SELECT l.id, r.id FROM boxed l JOIN boxed r USING (pair)
+SELECT q.q.u, q.u AS n FROM (SELECT l.pair AS q, r.id AS u FROM boxed l JOIN boxed r ON l.id < r.id) q
 SELECT count(*) FROM boxed l SEMI JOIN boxed r ON l.items = r.items AND l.pair <> r.pair
 SELECT l.id, r.id FROM boxed l JOIN boxed r ON [l.id, 1] = [r.id, 1]
 SELECT p, e FROM probes ASOF JOIN events ON probes.ts >= events.ts
@@ -192,7 +194,8 @@ def check(db: duckdb.DuckDBPyConnection, text: str) -> int:
 
 @pytest.mark.parametrize("text", STATEMENTS)
 def test_rows_are_those_of_duckdb(db: duckdb.DuckDBPyConnection, text: str) -> None:
-    check(db, text)
+    with accounted(__file__, text):
+        check(db, text)
 
 
 #: Terms on two tables, in the language, of one table by DuckDB, and of both by DuckDB.

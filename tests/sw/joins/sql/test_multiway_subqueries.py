@@ -10,6 +10,7 @@ import pytest
 
 import splitjoin
 from splitjoin import StatementError
+from tests.support.accounts import accounted
 from tests.support.databases import database, wanted
 
 FROM = "FROM t1 a JOIN t2 b ON a.x = b.x JOIN t4 c ON b.x = c.x"
@@ -53,7 +54,8 @@ def test_rows_are_those_of_duckdb(text: str) -> None:
         for name, table in given.items():
             db.register(name, table)
         want = wanted(db.sql(text)).to_pylist()
-    found = splitjoin.sql(text, **given).to_pylist()
+    with accounted(__file__, text):
+        found = splitjoin.sql(text, **given).to_pylist()
     assert Counter(map(repr, found)) == Counter(map(repr, want))
 
 

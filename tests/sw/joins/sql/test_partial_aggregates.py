@@ -25,7 +25,7 @@ FOLDED = [
 ]
 #: Those that are put together only where each row is a group.
 ALONE = ["median(s.f)", "count(DISTINCT s.t)", "stddev(s.a)", "arg_min(s.t, s.n)"]
-KEYS = ["r.k", "r.u", "r.k, r.t", "r.x % 5", "r.n", "upper(r.t)"]
+KEYS = ["r.k", "u", "r.k, r.t", "r.x % 5", "r.n", "upper(r.t)"]
 
 
 def _table(chance: random.Random, names: str, rows: int) -> pa.Table:
@@ -78,6 +78,9 @@ def test_random_statements() -> None:
 
 @pytest.mark.parametrize("text", [
     "SELECT s.j, count(*) AS n, sum(r.x) FROM r JOIN s ON r.x < s.a GROUP BY s.j",  # groups of the second table
+    "SELECT r.n, sum(r.x), sum(s.a) FROM r JOIN s ON r.x < s.a GROUP BY r.n",
+    "SELECT r.x % 5 AS g, count(*) FROM r JOIN s ON r.x < s.a GROUP BY g",
+    "SELECT gcd(r.k, 2) AS g, count(*) FROM r JOIN s ON r.x < s.a GROUP BY r.k",
     "SELECT count(*) FROM r, s WHERE abs(r.x - s.a) < 3 AND s.f > 0",
     "SELECT r.k, count(*) AS n FROM r JOIN s ON r.x < s.a GROUP BY ALL ORDER BY n DESC, 1 LIMIT 2",
     "SELECT count(*) + 1 AS n, coalesce(sum(a), -1) FROM r JOIN s ON r.x > s.a + 1000",
@@ -93,6 +96,7 @@ def test_statements_around(text: str) -> None:
     "SELECT r.k, s.j, count(*) FROM r JOIN s ON r.x < s.a GROUP BY r.k, s.j",  # keys of both
     "SELECT r.k, sum(r.x * s.a) FROM r JOIN s ON r.x < s.a GROUP BY r.k",  # values of both
     "SELECT r.k, median(s.f) FROM r JOIN s ON r.x < s.a GROUP BY r.k",
+    "SELECT r.k, count(*), fsum(r.f) FROM r JOIN s ON r.x < s.a GROUP BY r.k",
     "SELECT r.k, mode(r.u) FROM r JOIN s ON r.x < s.a GROUP BY r.k",
     "SELECT r.k, count(DISTINCT s.t) FROM r JOIN s ON r.x < s.a GROUP BY r.k",
     "SELECT DISTINCT r.k, count(*) OVER (PARTITION BY r.k) FROM r JOIN s ON r.x < s.a",

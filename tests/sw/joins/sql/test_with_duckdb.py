@@ -18,6 +18,7 @@ from splitjoin import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.joins.sql import explain_sql
 from splitjoin.joins.sql.database import close_idle
 from splitjoin.joins.sql.table_join import TableJoin
+from tests.support.accounts import accounted
 from tests.support.databases import database, wanted
 from tests.support.sampling import examples
 
@@ -90,6 +91,7 @@ STATEMENTS = [
     "WITH c AS (SELECT id, x FROM r WHERE ok), q AS (SELECT * FROM s) SELECT c.id, a FROM c JOIN q ON c.x < q.a",
     "WITH j AS (SELECT r.k, a FROM r JOIN s ON x < a) SELECT k, count(*) FROM j GROUP BY k ORDER BY k NULLS FIRST",
     "WITH r AS (SELECT * FROM r WHERE x > 4) SELECT count(*) FROM r, s WHERE x < a",
+    "SELECT x FROM r SEMI JOIN s ON x = a UNION ALL SELECT a + 0.5 FROM s ANTI JOIN r ON x = a",
     "WITH u AS (SELECT x FROM r UNION ALL SELECT a FROM s), o AS (SELECT 5 AS y) SELECT x, y FROM u, o WHERE x < y",
     "WITH a AS (SELECT x AS y FROM r), b AS (SELECT sum(y) AS z FROM a) SELECT z, a FROM b JOIN s ON z > a",
     "SELECT q.x, p.a FROM (SELECT x FROM r WHERE k <> '' LIMIT 9) AS q JOIN (SELECT a FROM s) p ON q.x < p.a",
@@ -120,7 +122,8 @@ def test_rows_are_those_of_duckdb(text: str) -> None:
         kept = R.filter(pa.array([v is not None for v in R["t"].to_pylist()])).sort_by("t")
         check(text, kept, S.filter(pa.array([v is not None for v in S["due"].to_pylist()])).sort_by("due"))
         return
-    check(text)
+    with accounted(__file__, text):
+        check(text)
 
 
 def test_empty_tables() -> None:
@@ -164,6 +167,8 @@ def test_names_are_those_of_a_select() -> None:
     assert found.column_names == ["k_r", "k_s", "count(*)", "min(x + a)", "t", "y"]
     star = splitjoin.sql("SELECT * FROM r, s WHERE x < a ORDER BY x + a", r=R, s=S)
     assert star.column_names == ["id_r", "k_r", "x", "t", "d", "ok", "id_s", "k_s", "a", "due"]
+    both = splitjoin.sql(f"{'SELECT r.id, s.id FROM r, s WHERE x < a UNION ALL ' * 2}SELECT id, a FROM s", r=R, s=S)
+    assert both.column_names == ["id_r", "id_s"]
     for items in ("r.* EXCLUDE (id, k, t, d, ok)", "COLUMNS('^x$')", "r.* LIKE 'x%'"):  # one column is left
         assert splitjoin.sql(f"SELECT {items} FROM r, s WHERE x < a", r=R, s=S).column_names == ["x"]
 
