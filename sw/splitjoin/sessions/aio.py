@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, DeviceError
-from splitjoin.engines.device import Device, Fault
+from splitjoin.engines.device import Device, Fault, Items
 from splitjoin.lang.schema import Side
 
 from .gate import Source
@@ -40,7 +41,8 @@ class AsyncStreamJoin:
     ``restore`` and ``close``; ``schema``, ``finished`` and ``faults`` are at hand.
 
     A push waits while the session is full, and the event loop runs meanwhile; all work is done in one thread. A push
-    that is cancelled while it waits has taken no tuple. ``session`` must not have been opened with
+    that is cancelled while it waits has taken no tuple; one that was at work has. Rows and tuples of a call that is
+    cancelled are those of the next call. ``session`` must not have been opened with
     ``when_full="block"``, and must not be used by others.
     """
 
@@ -80,13 +82,6 @@ class AsyncStreamJoin:
     idle = _awaited(StreamJoin.idle)
     close_r = _awaited(StreamJoin.close_r)
     close_s = _awaited(StreamJoin.close_s)
-    poll = _awaited(StreamJoin.poll)
-    poll_items = _awaited(StreamJoin.poll_items)
-    flush = _awaited(StreamJoin.flush)
-    late_r = _awaited(StreamJoin.late_r)
-    late_s = _awaited(StreamJoin.late_s)
-    shed_r = _awaited(StreamJoin.shed_r)
-    shed_s = _awaited(StreamJoin.shed_s)
     counters = _awaited(StreamJoin.counters)
     plan = _awaited(StreamJoin.plan)
     mask = _awaited(StreamJoin.mask)
@@ -95,11 +90,40 @@ class AsyncStreamJoin:
     snapshot = _awaited(StreamJoin.snapshot)
     restore = _awaited(StreamJoin.restore)
 
+    async def poll(self) -> pa.RecordBatch:
+        """The complete rows that were not returned yet (see `StreamJoin.poll`)."""
+        return (await self._take(self._session.polled))[1]
+
+    async def poll_items(self) -> tuple[Items, pa.RecordBatch]:
+        """The rows of a `poll` with their items (see `StreamJoin.poll_items`)."""
+        self._session.check_punctuated()
+        return await self._take(self._session.polled)
+
+    async def flush(self) -> pa.RecordBatch:
+        """End both streams, and return all remaining rows (see `StreamJoin.flush`)."""
+        return await self._take(self._session.flushed)
+
+    async def late_r(self) -> pa.Table:
+        """R's late tuples since the last call (see `StreamJoin.late_r`)."""
+        return await self._take(self._session.set_apart, "late", "r")
+
+    async def late_s(self) -> pa.Table:
+        """S's late tuples since the last call."""
+        return await self._take(self._session.set_apart, "late", "s")
+
+    async def shed_r(self) -> pa.Table:
+        """R's tuples that were dropped under load since the last call (see `StreamJoin.shed_r`)."""
+        return await self._take(self._session.set_apart, "shed", "r")
+
+    async def shed_s(self) -> pa.Table:
+        """S's tuples that were dropped under load since the last call."""
+        return await self._take(self._session.set_apart, "shed", "s")
+
     async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
         """Yield batches as they become complete, each with at least one row, until both streams are drained."""
         while True:
             async with self._changed:
-                batch = await self._call(self._session.poll)
+                _, batch = await self._taken(self._session.polled)
                 if len(batch):
                     self._changed.notify_all()
                 elif self._session.finished:
@@ -153,6 +177,30 @@ class AsyncStreamJoin:
             finally:
                 self._changed.notify_all()
 
+    async def _take(self, call: Callable[P, tuple[T, Callable[[], None]]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`_change` by ``call``, which is undone if the caller is cancelled."""
+        async with self._changed:
+            try:
+                return await self._taken(call, *args, **kwargs)
+            finally:
+                self._changed.notify_all()
+
+    async def _taken(self, call: Callable[P, tuple[T, Callable[[], None]]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`_call` of ``call``, which is undone if the caller is cancelled: what it gives would be lost."""
+        given = list[Callable[[], None]]()
+
+        def kept() -> T:
+            found, undo = call(*args, **kwargs)
+            given.append(undo)
+            return found
+
+        try:
+            return await self._call(kept)
+        except asyncio.CancelledError:
+            for undo in given:
+                undo()
+            raise
+
     async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call in the worker thread. Even a cancelled caller waits for a call that has begun there."""
         if self._closed:
@@ -161,7 +209,9 @@ class AsyncStreamJoin:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            await asyncio.wait([done])
+            while not done.done():
+                with suppress(asyncio.CancelledError):  # a second one, for which the first one is raised
+                    await asyncio.wait([done])
             raise
 
     async def _wait(self) -> None:

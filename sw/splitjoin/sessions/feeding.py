@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Condition
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -99,11 +99,17 @@ class FeedingSession(EpochsOfResults):
 
     def late_r(self) -> pa.Table:
         """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
-        return self._given.without_computed("r", self._gate.late("r"))
+        return self.set_apart("late", "r")[0]
 
     def late_s(self) -> pa.Table:
         """S's late tuples since the last call; see `late_r`."""
-        return self._given.without_computed("s", self._gate.late("s"))
+        return self.set_apart("late", "s")[0]
+
+    def set_apart(self, what: Literal["late", "shed"], side: Side) -> tuple[pa.Table, Callable[[], None]]:
+        """What `late_r` and the like give, and what undoes it; `AsyncStreamJoin` calls this."""
+        gate = self._gate
+        found = gate.late(side) if what == "late" else gate.shed(side)
+        return self._given.without_computed(side, found), lambda: gate.put_back(what, side, found)
 
     @property
     def delivered(self) -> dict[str, tuple[int, ...]]:

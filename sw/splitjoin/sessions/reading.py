@@ -126,25 +126,35 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
 
         If there are none, the batch is empty. A poll also continues with input that a limit had held up.
         """
-        self._check_unreserved()
-        return self._rows(*self._take())
+        return self.polled()[0][1]
 
     def poll_items(self) -> tuple[Items, pa.RecordBatch]:
         """The rows of a `poll`, with the items (pairs of row ids, and stars) that they belong to, in order.
 
         Row ids count each stream's tuples from 0 over the whole session, restarts and restored snapshots included.
         """
+        self.check_punctuated()
+        return self.polled()[0]
+
+    def check_punctuated(self) -> None:
+        """Raise `InputError` for a session without items."""
         if not self._punctuation:
             raise InputError("poll_items needs a session opened with punctuation=True")
+
+    def polled(self) -> tuple[tuple[Items, pa.RecordBatch], Callable[[], None]]:
+        """What `poll_items` gives, of any session, and what undoes it; `AsyncStreamJoin` calls this."""
         self._check_unreserved()
-        batch, items = self._take()
-        return items, self._rows(batch, items)
+        return self._given_out(*self._take())
 
     def flush(self) -> pa.RecordBatch:
         """End both streams, and return all remaining rows, regardless of the limits.
 
         Raises `InputError` if they do not fit one batch of 1 GiB; no row is lost then, and `poll` returns them.
         """
+        return self.flushed()[0]
+
+    def flushed(self) -> tuple[pa.RecordBatch, Callable[[], None]]:
+        """What `flush` gives, and what puts the rows back; `AsyncStreamJoin` calls this."""
         self._check_unreserved()
         with self._usable():
             self._end_input()
@@ -154,7 +164,8 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
             self._results.put_back(batch, items)
             raise InputError("the remaining rows do not fit one batch of 1 GiB; end the input without flush(), and "
                              "iterate")
-        return self._rows(batch, items)
+        (_, rows), undo = self._given_out(batch, items)
+        return rows, undo
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield batches as they become complete, each with at least one row, until both streams are drained."""
@@ -318,12 +329,19 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
         waits = [POLL_SECONDS] if self.lags else []
         return min([*waits, *([] if idle is None else [max(idle, POLL_SECONDS)])], default=None)
 
-    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
-        """The result rows for a batch from the queue, which is put back if they cannot be computed."""
+    def _given_out(self, found: pa.RecordBatch, items: Items) -> tuple[
+            tuple[Items, pa.RecordBatch], Callable[[], None]]:
+        """The items and the result rows of a batch from the queue, and what puts it back; so does an error of computing
+        them.
+        """
+        def undo() -> None:
+            if len(found) or len(items):
+                self._results.put_back(found, items)
+
         try:
-            return self._made_of(found)
+            return (items, self._made_of(found)), undo
         except SplitJoinError:
-            self._results.put_back(found, items)
+            undo()
             raise
 
     @property

@@ -109,6 +109,7 @@ class ResultQueue:
             self._queue.appendleft((batch, items))
             self.rows += len(batch)
             self.nbytes += batch.nbytes
+            self._changed.notify_all()
 
     def restore(self, batches: list[pa.RecordBatch], items: Items, total: int) -> None:
         """Put the batches and items that `peek` of another queue returned, and take over its ``total``."""

@@ -128,11 +128,11 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
 
     def shed_r(self) -> pa.Table:
         """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""
-        return self._schemas.without_computed("r", self._pipeline.gate.shed("r"))
+        return self.set_apart("shed", "r")[0]
 
     def shed_s(self) -> pa.Table:
         """S's tuples that were dropped under load since the last call; see `shed_r`."""
-        return self._schemas.without_computed("s", self._pipeline.gate.shed("s"))
+        return self.set_apart("shed", "s")[0]
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, from which `restore` continues on any device.

@@ -96,6 +96,36 @@ def test_a_cancelled_push_that_waits_takes_nothing() -> None:
     asyncio.run(run())
 
 
+def test_what_a_cancelled_call_gives_is_of_the_next_one() -> None:
+    async def cancelled(call: Any) -> None:
+        """Cancel ``call`` twice while it is at work."""
+        task = asyncio.create_task(call)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async def run() -> None:
+        async with splitjoin.open_async(query(), "golden", lateness=0, watermark="source", when_full="shed",
+                                        shedding=splitjoin.Shedding(capacity=9, threshold=8),
+                                        punctuation=True) as session:
+            await session.push_r(r(1, 9, 4))
+            await session.push_s(s(10))
+            for call in (session.poll, session.poll_items, aiter(session).__anext__, session.flush):
+                await cancelled(call())
+            batch = await session.poll()
+            assert len(batch) > 0 and len(await session.poll()) == 0
+            for name, dropped in (("late_r", 1), ("shed_r", 0), ("late_s", 0), ("shed_s", 0)):
+                await cancelled(getattr(session, name)())
+                assert len(await getattr(session, name)()) == dropped, name
+                assert len(await getattr(session, name)()) == 0
+            assert session.finished and (await session.counters())["late_r"] == 1
+
+    asyncio.run(run())
+
+
 def test_changes_and_dropped_tuples_are_those_of_the_session() -> None:
     async def run() -> None:
         async with splitjoin.open_async(query(order="outer(2)"), "golden", when_full="shed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -175,6 +175,11 @@ class SourceGate(ReadyGate):
         """The tuples of stream ``side`` that were dropped under load since the last call, in their order."""
         with self._lock:
             return self._shed[side].take()
+
+    def put_back(self, what: Literal["late", "shed"], side: Side, rows: pa.Table) -> None:
+        """Undo a `late` or a `shed` of stream ``side``, which gave ``rows``."""
+        with self._lock:
+            (self._late if what == "late" else self._shed)[side].put_back(rows)
 
     def shed_count(self, side: Side) -> int:
         """The number of tuples of stream ``side`` that were dropped under load."""
