@@ -36,7 +36,8 @@ _MOST = 4
 def finders_of(root: Path, file: str) -> list[str]:
     """The test files in ``root`` for the product file ``file``: first its mirror, then those of its room that speak of
     what it has, that of its name and those that say most about it first, those that are named as its classes or begin
-    with its name, and the machines at last. If none speaks of it, those of the files beside it that import it.
+    with its name, and the machines at last. If it has no mirror, the tests of any room that import it come first. If
+    none speaks of it, those of the files beside it that import it.
     """
     if found := _finders(root, file):
         return found
@@ -66,11 +67,21 @@ def _finders(root: Path, file: str) -> list[str]:
     near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))
     near = near if file.startswith(_ONE_DOOR) else near[:_MOST]
     alike = _class_words(root / file)
+    if not (root / mirror).is_file():
+        near = [*_importers(root, file, names), *near]
     near += [one for one in found if Path(one).name.startswith(f"{mirror.stem}_")
              or Path(one).stem.removeprefix("test_") in alike]
     machines = [str(one.relative_to(root)) for folder in more if folder in _MACHINES
                 for one in sorted((root / folder).glob("test_*.py"))]
     return list(dict.fromkeys([*([str(mirror)] if (root / mirror).is_file() else []), *near, *machines]))
+
+
+def _importers(root: Path, file: str, names: set[str]) -> list[str]:
+    """The tests that import ``file``, those that say most of its ``names`` first."""
+    module = ".".join(Path(file).with_suffix("").parts[1:])
+    found = {one: sum(min(words[name], 5) for name in names) for one in sorted((root / "tests").rglob("test_*.py"))
+             if module in _modules(one) for words in [_words(one)]}
+    return [str(one.relative_to(root)) for one in sorted(found, key=lambda one: -found[one])][:_MOST]
 
 
 def _class_words(path: Path) -> set[str]:
@@ -82,6 +93,12 @@ def _class_words(path: Path) -> set[str]:
 @cache
 def _words(path: Path) -> Counter[str]:
     return Counter(re.findall(r"\w+", path.read_text()))
+
+
+@cache
+def _modules(path: Path) -> set[str]:
+    """The modules of which a file imports something."""
+    return set(re.findall(r"(?m)^ *from ([\w.]+) import", path.read_text()))
 
 
 def _names(source: str, path: Path) -> set[str]:

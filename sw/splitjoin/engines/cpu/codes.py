@@ -151,11 +151,11 @@ class LaneCoder:
             elif plain is None:
                 return None
             elif isinstance(key, ExactKey) and test.band is not None and test.fits:
-                loop = _EXACT, (_offset(key), *test.band, np.uint64(test.low))
+                loop = _EXACT, (_offset(key), *test.band)
             elif isinstance(key, ExactKey) and (wide := _wide_band(relations, side, test.key)):
-                loop = _WIDE, (_offset(key), *wide, np.uint64(test.low))
+                loop = _WIDE, (_offset(key), *wide)
             elif isinstance(key, FloatKey) and (order := _float_order(relations, side, key, test.key)):
-                loop = _ORDER, (*order, np.uint64(test.low))
+                loop = _ORDER, order
             elif (bands := self._bands.get((j, side))) is not None and all(isinstance(x, FloatBand) for x in relations):
                 assert isinstance(key, FloatKey)
                 loop = _BANDS, (_nan(key), address_of(bands))
@@ -265,7 +265,7 @@ class FusedColumn:
                        Field("keys", self.kind.__name__),
                        *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
                        *(Field(name, dimensions=0) for name in ("key_width", "bound_width",
-                                                                *(f"c{n}" for n in range(9))))))
+                                                                *(f"c{n}" for n in range(8))))))
         block.put_all((("key_width", self.kind().itemsize), ("bound_width", self.other_kind().itemsize)))
         return block
 

@@ -19,15 +19,14 @@ inline int64_t moved(int64_t factor, int64_t value, int64_t c) {
 }
 
 // The keys K with `-mine * value - c_low <= K <= -mine * value - c_high`, between `low` and `high`; the code of K is K +
-// `offset` modulo 2^64, from `null` on. No step overflows.
+// `offset` modulo 2^64. No step overflows.
 inline void exact_codes(Codes64 &of, int64_t n, const int64_t *c) {
     const int64_t own = c[0], mine = c[1], c_low = c[2], c_high = c[3], low = c[4], high = c[5], offset = c[6];
-    const uint64_t null = word(c[7]);
     for (int64_t i = 0; i < n; i++) {
         const int64_t a = moved(mine, of.values[i], c_low), b = moved(mine, of.values[i], c_high);
         const bool some = uint8_t{a <= high} & uint8_t{b >= low};
         of.keys[i] = word(of.values[i]) + word(own);
-        of.lows[i] = some ? greatest_of(word(greatest_of(low, a)) + word(offset), null) : no_low;
+        of.lows[i] = some ? word(greatest_of(low, a)) + word(offset) : no_low;
         of.highs[i] = some ? word(least_of(high, b)) + word(offset) : 0;
     }
 }
@@ -37,7 +36,6 @@ inline void exact_codes(Codes64 &of, int64_t n, const int64_t *c) {
 inline void wide_codes(Codes64 &of, int64_t n, const int64_t *c) {
     const int64_t own = c[0], flip = c[1], less_low = c[3], less_high = c[4], low = c[5], high = c[6], offset = c[7];
     const uint8_t has_low = c[2] & 1, has_high = c[2] >> 1;
-    const uint64_t null = word(c[8]);
     for (int64_t i = 0; i < n; i++) {
         const int64_t v = of.values[i] ^ flip;
         const int64_t lower = static_cast<int64_t>(word(v) - word(less_low));
@@ -47,7 +45,7 @@ inline void wide_codes(Codes64 &of, int64_t n, const int64_t *c) {
         const int64_t a = low_wraps || !has_low ? low : lower, b = high_wraps || !has_high ? high : upper;
         const bool some = !(low_wraps && less_low < 0) && !(high_wraps && less_high > 0) && a <= high && b >= low;
         of.keys[i] = word(of.values[i]) + word(own);
-        of.lows[i] = some ? greatest_of(word(greatest_of(low, a)) + word(offset), null) : no_low;
+        of.lows[i] = some ? word(greatest_of(low, a)) + word(offset) : no_low;
         of.highs[i] = some ? word(least_of(high, b)) + word(offset) : 0;
     }
 }
@@ -74,7 +72,7 @@ struct CodeBlock {
         void *data;
         int64_t count;
     } of[3];  // keys, lows, highs: in `key_width` and `bound_width` bytes
-    int64_t key_width, bound_width, c[9];
+    int64_t key_width, bound_width, c[8];
 
     template <typename T>
     void read(int64_t at, int64_t count, int64_t *out) const {
@@ -134,7 +132,7 @@ inline int64_t code_part(int64_t part, int64_t block) {
                 for (int64_t i = 0; i < n; i++) {
                     uint64_t a, b;
                     const bool some = order.bound(made.keys[i], a, b);
-                    made.lows[i] = some ? greatest_of(a, word(of.c[4])) : no_low;
+                    made.lows[i] = some ? a : no_low;
                     made.highs[i] = some ? least_of(b, order.high) : 0;
                 }
             }
