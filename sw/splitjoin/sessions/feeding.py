@@ -77,6 +77,9 @@ class FeedingSession(EpochsOfResults):
         ``time`` is an integer, a date or a datetime as the time column has it, or an Arrow scalar of its type. Raises
         `InputError` without a time column.
         """
+        for side in SIDES if stream is None else (stream,):
+            check_side(side)
+            self._gate.ticks(side, time)
         self._each_source(stream, lambda side, index: self._gate.promise(side, index, time))
 
     def idle(self, stream: Side) -> None:

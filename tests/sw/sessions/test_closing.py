@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import splitjoin
 from splitjoin import DeviceError, InputError, StreamJoin
 from splitjoin.engines.golden import GoldenDevice
 
@@ -32,6 +35,28 @@ def test_advice_after_the_end_can_be_followed(time: str | None) -> None:
             assert refused(push) == FINISHED
         assert "stream s is finished" in refused(lambda: early.push(s(1)))
         assert "stream s is finished" in refused(lambda: session.push_s(s(1)))
+
+
+def test_a_stream_that_ends_without_a_tuple_has_no_more_heartbeats() -> None:
+    with StreamJoin(query(how="full"), GoldenDevice()) as session:
+        session.close_r()
+        session.idle("r")
+        session.push_s(s(1))
+        session.heartbeat(1002)
+        assert len(session.poll()) == 1 and session.sources("r") == 0
+
+
+def test_a_heartbeat_that_is_refused_binds_no_stream() -> None:
+    def schema(unit: str) -> pa.Schema:
+        return pa.schema([("ts", pa.timestamp(unit)), ("x", pa.int32())])
+
+    made = splitjoin.query(schema("ms"), schema("us"), on="r.x = s.x", window="RANGE 1 SECOND", time="ts")
+    rows = pa.table([[dt.datetime(1970, 1, 1)], [1]], schema=schema("ms"))
+    late = pa.scalar(9000, pa.timestamp("ms"))
+    with StreamJoin(made, GoldenDevice()) as session:
+        with pytest.raises(InputError, match=r"a time of stream s must be a timestamp\[us\]"):
+            session.heartbeat(late)
+        session.push_r(rows)
 
 
 def test_a_closed_session_refuses_everything() -> None:

@@ -99,12 +99,15 @@ class ScaleGate(SourceGate):
             self._advance()
 
     def promise(self, side: Side, index: int, time: Any) -> None:
-        ticks = to_ticks(time, self._time, side, self._schemas[side])
+        ticks = self.ticks(side, time)
         with self._lock:
             queue = self._open_queue(side, index)
             queue.speak(self._clock())
             queue.promise = ticks if queue.promise is None else max(queue.promise, ticks)
             self._advance()
+
+    def ticks(self, side: Side, time: Any) -> int:
+        return to_ticks(time, self._time, side, self._schemas[side])
 
     def marks(self, side: Side) -> list[int | None]:
         """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown, as of a

@@ -94,9 +94,11 @@ class SourceGate(ReadyGate):
             return self.default[side]
 
     def open_sources(self, side: Side) -> list[int]:
-        """The indices of the open sources of ``side``; where it has had no source, the default one is added."""
+        """The indices of the open sources of ``side``; where it has had no source and is not finished, the default one
+        is added.
+        """
         with self._lock:
-            if not self._queues[side]:
+            if not self._queues[side] and not self._finished[side]:
                 self.default_source(side)
             return [index for index, queue in enumerate(self._queues[side]) if not queue.closed]
 
@@ -117,6 +119,10 @@ class SourceGate(ReadyGate):
         """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect. Raises
         `InputError` without times.
         """
+        self.ticks(side, time)
+
+    def ticks(self, side: Side, time: Any) -> int:
+        """A user's time of stream ``side`` in ticks. Raises `InputError` for what is none, and without times."""
         raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
 
     def silence(self, side: Side, index: int) -> None:
