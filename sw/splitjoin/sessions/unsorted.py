@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from splitjoin.base.arrays import Ints
 from splitjoin.base.closing import Closing
-from splitjoin.base.errors import InputError
+from splitjoin.base.errors import DeviceError, InputError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.registry import host
@@ -19,7 +19,7 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.interval_joins.bounds import IntervalLengths
 from splitjoin.rows.interval_joins.choice import interval_choice
-from splitjoin.rows.interval_joins.encoding import IntervalEncoder
+from splitjoin.rows.interval_joins.encoding import EncodedRows, IntervalEncoder
 from splitjoin.rows.interval_joins.rows import StoredRows
 from splitjoin.rows.interval_joins.sliding import Bases
 from splitjoin.rows.interval_joins.state import partners_between
@@ -27,7 +27,8 @@ from splitjoin.rows.interval_joins.values import aggregate_values
 from splitjoin.rows.output import Selected
 
 from .gate import LatenessRule, SourceQueue, Watermark
-from .gate.times import Lateness
+from .gate.source import check_unfinished
+from .gate.times import Lateness, to_ticks
 from .retained import RetainedRows
 from .schemas import SessionSchemas
 
@@ -78,6 +79,7 @@ class UnsortedJoin(Closing):
         none = np.empty(0, np.int64)
         self._waiting = {"row": none, "time": none, "key": none}  # base tuples that are not decided
         self._new = 0
+        self._ended = self._closed = False
         self.late: dict[Side, int] = dict.fromkeys(SIDES, 0)
 
     @property
@@ -87,51 +89,66 @@ class UnsortedJoin(Closing):
 
     def push_r(self, data: Any) -> None:
         """Deliver base tuples in any order within the lateness. Raises as `StreamJoin.push_r`."""
-        table, ts, first = self._take("r", data)
-        encoded = self._encoder.encode("r", table)
+        ts, first, encoded = self._take("r", data)
         for name, values in (("row", first + np.arange(len(ts))), ("time", ts), ("key", encoded.keys)):
             self._waiting[name] = np.concatenate([self._waiting[name], values])
 
     def push_s(self, data: Any) -> None:
         """Deliver tuples of S; see `push_r`."""
-        table, ts, _ = self._take("s", data)
-        self._stored.append(ts, self._encoder.encode("s", table))
+        ts, _, encoded = self._take("s", data)
+        self._stored.append(ts, encoded)
 
-    def heartbeat(self, time: int) -> None:
-        """Promise that no tuple below ``time`` (in ticks of the time columns) will come any more."""
-        for source, in self._sources.values():
-            source.promise = time if source.promise is None else max(source.promise, time)
+    def heartbeat(self, time: Any) -> None:
+        """Promise that no tuple below ``time`` will come any more; as `StreamJoin.heartbeat`."""
+        self._check_open()
+        assert self._query.time is not None
+        ticks = {side: to_ticks(time, self._query.time, side, self._schemas.streams[side]) for side in SIDES}
+        for side, (source,) in self._sources.items():
+            source.promise = ticks[side] if source.promise is None else max(source.promise, ticks[side])
 
     def poll(self) -> pa.RecordBatch:
         """The rows of the base tuples that are decided since the last call, by time, then by delivery."""
+        self._check_open()
         reached = self._rule.reached(self._sources, ())
         marks = [self._rule.mark(side, source, reached) for side in SIDES for source in self._sources[side]]
         return self._folded(None if None in marks else min(mark for mark in marks if mark is not None))
 
     def flush(self) -> pa.RecordBatch:
-        """The rows of all remaining base tuples; no more tuples may come."""
+        """End both streams, and return the rows of all remaining base tuples."""
+        self._check_open()
+        self._ended = True
         return self._folded(2**64)
 
     def close(self) -> None:
+        self._closed = True
         self._team.close()
 
-    def _take(self, side: Side, data: Any) -> tuple[pa.Table, Ints, int]:
-        """The tuples of ``data`` that are not late, their times, and the first one's row id by delivery."""
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the session is closed")
+
+    def _take(self, side: Side, data: Any) -> tuple[Ints, int, EncodedRows]:
+        """Take the tuples of ``data`` that are not late. Returns their times, the first one's row id by delivery, and
+        what the engine reads of them.
+        """
+        self._check_open()
+        check_unfinished(side, self._ended)
         table = self._schemas.batch(side, data)
         assert self._query.time is not None
         ts = event_ticks(self._query.time, side, table)
         source, = self._sources[side]
         late = (ts < self._rule.limits(side, source, ts, self._sources, ())) | source.promised_away(ts)
         if late.any():
-            self.late[side] += int(late.sum())
             table, ts = table.filter(pa.array(~late)), ts[~late]
+        encoded = self._encoder.encode(side, table)
+        self.late[side] += int(late.sum())
         if len(ts):
             source.highest = max(int(ts.max()), int(ts.max()) if source.highest is None else source.highest)
         rows = self._rows[side]
         first = rows.end
         rows.append(table.select(self._schemas.kept[side]), ts, None)
         self._new += len(ts)
-        return table, ts, first
+        return ts, first, encoded
 
     def _folded(self, frontier: int | None) -> pa.RecordBatch:
         """The rows of the base tuples whose intervals end before ``frontier``."""
@@ -148,8 +165,6 @@ class UnsortedJoin(Closing):
             found.partners[n] = partners_between(self._stored, int(bases.keys[n]), now - self._lengths.before,
                                                  now + self._lengths.behind)
         ids = row[at]
-        self._new = 0
-        self._waiting = {name: values[~decided] for name, values in self._waiting.items()}
         if self._query.kind.is_inner:
             kept = found.counts > 0
             ids, found = ids[kept], found.chosen(kept)
@@ -160,8 +175,12 @@ class UnsortedJoin(Closing):
         gathered = dict(zip(names, self._rows["r"].gather(names, ids), strict=True))
         arrays = [*(gathered[c.source] for c in columns), *(pa.concat_arrays(v.chunks) for v in values)]
         assert len(arrays) == len(columns) + len(aggregate_fields(self._query))
+        made = self._schemas.rows(pa.RecordBatch.from_arrays(arrays, schema=self._schemas.gathered))
+        # No base tuple is lost if values cannot be computed.
+        self._new = 0
+        self._waiting = {name: values[~decided] for name, values in self._waiting.items()}
         self._forget(latest)
-        return self._schemas.rows(pa.RecordBatch.from_arrays(arrays, schema=self._schemas.gathered))
+        return made
 
     def _forget(self, latest: int) -> None:
         """Forget rows that no undecided or later base tuple, at ``latest`` or after it, needs."""

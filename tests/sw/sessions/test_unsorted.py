@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin import InputError, UnsupportedError
+from splitjoin import DeviceError, InputError, UnsupportedError
 from splitjoin.engines.tuning import Tuning
+from splitjoin.rows.interval_joins.encoding import IntervalEncoder
+from splitjoin.sessions import unsorted
 
 from ...support.sampling import examples
 from ...support.statements import exactly
@@ -82,6 +84,38 @@ def test_late_tuples_are_left_out_and_counted() -> None:
         direct.heartbeat(12)
         assert [row["ts"] for row in direct.poll().to_pylist()] == [9]
         assert direct.flush().to_pylist() == [{"ts": 12, "x": 1, "id": 0, "n": 2}]
+
+
+def test_what_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = splitjoin.query(R, S, on="r.x = s.a", window=("RANGE 2", "RANGE 5"), time="ts", how="left",
+                            aggregate={"t": "sum(s.v)", "l": "last(s.id)"})
+
+    def fails(*_: Any) -> Any:
+        raise InputError("as planted")
+
+    with splitjoin.open_unsorted(query, lateness=3, watermark="source", threads=1) as direct:
+        with pytest.raises(InputError, match="a time of stream r must be an integer"):
+            direct.heartbeat("12")
+        tuples = pa.table([[10, 7, 3], [1, 1, 1], [0.5, 0.25, 0.0], [0, 1, 2]], schema=S)
+        with monkeypatch.context() as patch:
+            patch.setattr(IntervalEncoder, "encode", fails)
+            with pytest.raises(InputError, match="as planted"):
+                direct.push_s(tuples)
+        direct.push_s(tuples)
+        direct.push_r(pa.table([[12, 9], [1, 1], [0, 1]], schema=R))
+        direct.heartbeat(12)
+        with monkeypatch.context() as patch:
+            patch.setattr(unsorted, "aggregate_values", fails)
+            with pytest.raises(InputError, match="as planted"):
+                direct.poll()
+        assert direct.poll().to_pylist() == [{"ts": 9, "x": 1, "id": 1, "t": 0.75, "l": 0}]
+        assert direct.flush().to_pylist() == [{"ts": 12, "x": 1, "id": 0, "t": 0.75, "l": 0}]
+        assert direct.late == {"r": 0, "s": 1}
+        with pytest.raises(InputError, match="stream s is finished and takes no more tuples"):
+            direct.push_s(tuples)
+    for call in (lambda: direct.push_r(tuples), lambda: direct.heartbeat(1), direct.poll, direct.flush):
+        with pytest.raises(DeviceError, match="the session is closed"):
+            call()
 
 
 @pytest.mark.parametrize(("how", "error", "message"), [
