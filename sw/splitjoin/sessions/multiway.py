@@ -18,14 +18,15 @@ import pyarrow.compute as pc
 from splitjoin.base import threads
 from splitjoin.base.arrays import Ints
 from splitjoin.base.closing import Closing
-from splitjoin.base.errors import InputError, SnapshotError, first_line
+from splitjoin.base.errors import BackPressure, InputError, SnapshotError, first_line
 from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items
-from splitjoin.joins.sql import MultiwaySelect
+from splitjoin.joins.sql import MultiwaySelect, Select
 from splitjoin.joins.sql.multiway import latest
 from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import Side, suggest
+from splitjoin.lang.types import Int
 from splitjoin.rows.output import NUMBER, TIME
 from splitjoin.tables.inputs import as_batch
 
@@ -41,8 +42,6 @@ from .shedding import Shedding
 
 #: A snapshot holds those of the steps, what is held between them, and the rows that were not polled.
 _ENVELOPE = Envelope(b"SPLJMANY", 1, "a join of several streams")
-#: Sessions between two steps hold what they are given: only the input of the whole join is bounded.
-_UNBOUNDED = Limit(rows=None, nbytes=None, waiting=None)
 _NO_ITEMS = np.empty(0, ITEM)
 
 
@@ -62,27 +61,31 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         lateness: The time by which tuples may be out of order, as of `splitjoin.open`: of all streams, or a mapping by
             their names.
         watermark: As of `splitjoin.open`, "min" by default, and in each step by itself.
-        when_full: ``"raise"``: all tuples are taken; ``"shed"``: tuples of each stream are dropped under load, as of
-            `splitjoin.open`, ahead of the step that takes them; rows between steps are not.
+        limit: Bounds on the rows that were not polled, and on the tuples of all streams and the rows of steps that wait
+            for a stream that is behind; a whole number is short for ``Limit(rows=…)``.
+        when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"shed"``: tuples of each stream are dropped
+            under load, as of `splitjoin.open`, ahead of the step that takes them; rows between steps are not.
         shedding: Which tuples are dropped, with a seed of its own for each step: ``seed``, ``seed + 1``, ….
     """
 
     def __init__(self, select: MultiwaySelect, devices: Sequence[Device], *, lateness: Any = None,
-                 watermark: Watermark | None = None, when_full: Literal["raise", "shed"] = "raise",
-                 shedding: Shedding | None = None):
+                 watermark: Watermark | None = None, limit: Limit | int | None = None,
+                 when_full: Literal["raise", "shed"] = "raise", shedding: Shedding | None = None):
         if when_full not in ("raise", "shed"):
             raise InputError(f"when_full of a join of several streams must be 'raise' or 'shed', not {when_full!r}")
-        self._select = select
+        self._select, self._limit, self._sheds = select, Limit.of(limit), when_full == "shed"
+        # Steps hold what they are given: only the input of the whole join is bounded.
+        unbounded = Limit(rows=None, nbytes=None, waiting=None, late=self._limit.late)
         self._labels = [t.label for t in select.statement.tables]
         late = self._by_name(lateness)
         self._sessions: list[StreamJoin] = []
         try:
             for n, (_, step) in enumerate(select.steps):
-                delays = None if lateness is None else (late[0] if n == 0 else _nothing(late[n + 1]), late[n + 1])
+                delays = None if lateness is None else (late[0] if n == 0 else _nothing(step), late[n + 1])
                 rule = replace(shedding or Shedding(), seed=(shedding or Shedding()).seed + n) if (
                     when_full == "shed") else shedding
                 self._sessions.append(StreamJoin(step, devices[n], lateness=delays, watermark=watermark,
-                                                 limit=_UNBOUNDED, when_full=when_full, shedding=rule,
+                                                 limit=unbounded, when_full=when_full, shedding=rule,
                                                  punctuation=True))
         except BaseException:
             self.close()
@@ -100,7 +103,7 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         """Deliver tuples of ``stream``, by its name in the statement, in order of time within the lateness.
 
         ``data`` is an Arrow table or batch, or anything with ``__arrow_c_stream__``. Raises `InputError` or
-        `SchemaError` for what does not fit; then no tuple was taken.
+        `SchemaError` for what does not fit, and `BackPressure` if there is no room; then no tuple was taken.
         """
         n = self._number(stream)
         table = as_batch(data, "s" if n else "r", self._select.schemas[n])
@@ -108,6 +111,7 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         if side == "r":
             table = table.rename_columns([f"{stream}.{name}" for name in table.column_names])
         with self._lock:
+            self._check_room(stream)
             before = session.delivered[side]
             try:
                 (session.push_s if n else session.push_r)(table)
@@ -269,6 +273,23 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         """The session that takes stream number ``n``, and the stream's side there."""
         return self._sessions[max(n - 1, 0)], "s" if n else "r"
 
+    def _check_room(self, stream: str) -> None:
+        """Raise `BackPressure` if ``stream`` must wait now."""
+        if self._sheds:
+            return
+        reason = self._limit.unread(self._queue) if self._limit.full(self._queue) else None
+        waiting = sum(session.waiting for session in self._sessions) + sum(step.held for step in self._steps)
+        if reason is None and self._limit.held(waiting):
+            marks = {label: mark for n, label in enumerate(self._labels) for at, side in [self._at(n)]
+                     for mark in at.marks(side)}
+            known = [mark for mark in marks.values() if mark is not None]
+            behind = [label for label, mark in marks.items() if mark is None or (
+                len(known) == len(marks) and mark == min(known))]
+            if behind and stream not in behind:
+                reason = self._limit.waits(waiting, behind)
+        if reason is not None:
+            raise BackPressure(f"the join is full: {reason}; the batch was not taken")
+
     def _set_apart(self, stream: str, of_r: Callable[[StreamJoin], pa.Table],
                    of_s: Callable[[StreamJoin], pa.Table]) -> pa.Table:
         """The tuples of ``stream`` that a function of its session gives, as they were delivered."""
@@ -306,9 +327,10 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         self._lock.notify_all()
 
 
-def _nothing(lateness: Any) -> Any:
-    """No lateness, of the same kind as ``lateness``."""
-    return 0 if isinstance(lateness, int) else "0 SECONDS"
+def _nothing(select: Select) -> Any:
+    """No lateness, as the times of ``select`` have it."""
+    time = select.query.time
+    return 0 if time is not None and isinstance(time.type, Int) else "0 SECONDS"
 
 
 class RowStep(ABC):
@@ -325,6 +347,11 @@ class RowStep(ABC):
         self._tables = [select.statement.tables.index(t) for t in step.made]
         self._times = [f"{t.label}.{select.windows.times[at]}" for t, at in zip(step.made, self._tables, strict=True)]
         self._schema, self._query = made.schema, made.query
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """The number of rows that are held."""
 
     @abstractmethod
     def complete(self, items: Items, rows: pa.RecordBatch) -> pa.Table:
@@ -381,6 +408,10 @@ class _ByProbes(RowStep):
             except ValueError as error:
                 raise damaged(first_line(error)) from None
 
+    @property
+    def held(self) -> int:
+        return len(self._held[1])
+
     def state(self) -> bytes:
         items, rows = self._held
         return len(items.tobytes()).to_bytes(8, "little") + items.tobytes() + ipc_bytes(rows)
@@ -422,6 +453,10 @@ class _ByTime(RowStep):
         assert after.time is not None and after.r.arrow is not None
         self._time, self._after = after.time, after.r.arrow
         self._held = self._after.empty_table() if state is None else _read_table(state, self._after)
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
 
     def state(self) -> bytes:
         return ipc_bytes(self._held)

@@ -107,8 +107,9 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Selecte
 
 def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | Device] = "cpu", *,
                   lateness: Lateness | Mapping[str, Any] | None = None, watermark: Watermark | None = None,
-                  when_full: Literal["raise", "shed"] = "raise", shedding: Shedding | None = None,
-                  device_options: Mapping[str, Any] | None = None, **options: object) -> MultiwayJoin:
+                  limit: Limit | int | None = None, when_full: Literal["raise", "shed"] = "raise",
+                  shedding: Shedding | None = None, device_options: Mapping[str, Any] | None = None,
+                  **options: object) -> MultiwayJoin:
     """Start a statement over three streams or more; `MultiwayJoin` documents its arguments and methods.
 
     ``select`` is what `splitjoin.sql` makes of schemas. Every step runs on a device of its own, as ``device``,
@@ -123,7 +124,8 @@ def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | 
         raise InputError(f"a join of {len(select.steps) + 1} streams has {len(select.steps)} steps, but {len(each)} "
                          f"devices are given; give one for all, or one for each step")
     devices = [find_device(one, **merged_options(device_options, options, one, open_multiway)) for one in each]
-    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark, when_full=when_full, shedding=shedding)
+    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark, limit=limit, when_full=when_full,
+                        shedding=shedding)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", **options: Any) -> AsyncStreamJoin:

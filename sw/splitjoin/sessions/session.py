@@ -100,11 +100,20 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
         """Deliver rows of another join as tuples of R, none of which is dropped; `MultiwayJoin` calls this."""
         self._push("r", None, rows, sheds=False)
 
+    @property
+    def waiting(self) -> int:
+        """The number of tuples that are not ready."""
+        return self._gate.waiting
+
+    def marks(self, side: Side) -> list[int | None]:
+        """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown."""
+        return self._gate.marks(side)
+
     def pass_silence(self, others: Sequence[StreamJoin]) -> None:
         """If all open sources are idle, go on as far as S of all ``others`` has got; `MultiwayJoin` calls this."""
         gate = self._gate
         if isinstance(gate, ScaleGate) and not gate.done and not gate.marks("r") and not gate.marks("s"):
-            known = [mark for other in others if isinstance(other._gate, ScaleGate) for mark in other._gate.marks("s")]
+            known = [mark for other in others for mark in other.marks("s")]
             if known and None not in known:
                 with self._advancing():
                     gate.pass_by(min(mark for mark in known if mark is not None))

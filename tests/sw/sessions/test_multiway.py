@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
-from splitjoin.base.errors import InputError, SnapshotError
+from splitjoin.base.errors import BackPressure, InputError, SnapshotError
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.joins.sql import MultiwaySelect
 from tests.support.multiway import combinations
@@ -95,6 +95,37 @@ def test_no_stream_waits_for_idle_ones_of_earlier_steps() -> None:
             [{"t": 15, "v": 1}], [{"t": 20, "v": 1}])
         session.push("d", rows(23))
         assert session.flush().to_pylist() == [{"at": 22, "bt": 21, "ct": None, "dt": 23}]
+
+
+def test_a_join_that_is_full_holds_up_the_streams_that_are_ahead() -> None:
+    def rows(*times: int, v: int = 1) -> pa.Table:
+        return pa.table([list(times), [v] * len(times)], schema=SCHEMA)
+
+    select = made(3, [9, 9, 9])
+    with splitjoin.open_multiway(select, limit=splitjoin.Limit(rows=8, waiting=4)) as session:
+        session.push("a", rows(1, 2, 6))
+        session.push("b", rows(2, 3, 4))
+        for name in "ab":
+            with pytest.raises(BackPressure, match="full: 7 tuples wait for c, and the limit is 4; push or heart"):
+                session.push(name, rows(6))
+        session.push("c", rows(5, 5, 5, 5, v=2))
+        with pytest.raises(BackPressure, match="tuples wait for b, and"):
+            session.push("c", rows(5))
+        assert len(session.poll()) == 0
+        session.push("b", rows(6))
+        session.push("c", rows(6, 6))
+        session.heartbeat(7)
+        with pytest.raises(BackPressure, match=r"full: 24 result rows .* were not polled, and the limit is 8 rows"):
+            session.push("a", rows(9))
+        assert len(session.poll()) == 24
+        session.push("a", rows(9))
+        assert session.counters()["1_waiting"] == 1, "of a, once"
+    with splitjoin.open_multiway(select, lateness={"a": 1, "b": 1, "c": None},
+                                 limit=splitjoin.Limit(waiting=2)) as session:
+        session.heartbeat(0, "c")
+        for at in range(9):  # nobody waits for c, which has no say
+            session.push("a", rows(at))
+            session.push("b", rows(at))
 
 
 def test_mistakes_are_named() -> None:

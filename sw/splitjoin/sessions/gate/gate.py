@@ -110,12 +110,11 @@ class ScaleGate(SourceGate):
         return to_ticks(time, self._time, side, self._schemas[side])
 
     def marks(self, side: Side) -> list[int | None]:
-        """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown, as of a
-        stream that has had no source.
-        """
         with self._lock:
-            return [None] * (side in self._missing()) + [
-                later(self.rule.mark(side, queue, self.rule.own(side, queue)), self._floor(side, index))
+            rule, missing = self.rule, self._missing()
+            reached = rule.reached(self._queues, missing) if rule.delays[side] is None else None
+            return [None] * (side in missing) + [
+                later(rule.mark(side, queue, later(rule.own(side, queue), reached)), self._floor(side, index))
                 for index, queue in enumerate(self._queues[side]) if not queue.closed and not queue.idle]
 
     def pass_by(self, ticks: int) -> None:

@@ -125,6 +125,13 @@ class SourceGate(ReadyGate):
         """A user's time of stream ``side`` in ticks. Raises `InputError` for what is none, and without times."""
         raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
 
+    def marks(self, side: Side) -> list[int | None]:
+        """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown, as of a
+        stream that has had no source.
+        """
+        with self._lock:
+            return [None for queue in self._queues[side] if not queue.closed and not queue.idle]
+
     def silence(self, side: Side, index: int) -> None:
         """Let no other source wait for source ``index`` until it speaks; `Source.idle` calls this."""
         with self._lock:
