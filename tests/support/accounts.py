@@ -17,6 +17,7 @@ import pytest
 
 from splitjoin.base import recent
 from splitjoin.joins.sql import api
+from splitjoin.joins.sql.partial_aggregates import PARTIAL
 
 FOLDER = Path(__file__).parents[1] / "sw" / "joins" / "sql"
 PATH = FOLDER / "accounts.golden"
@@ -31,7 +32,7 @@ def account(lines: Sequence[str]) -> str:
     for line in lines:
         what, said = line[:17].strip(), line[17:]
         if what == "DuckDB":
-            what += f" {said.partition(' by ')[0].partition(':')[0]}"
+            what += f" {said.partition(' by ')[0].partition(':')[0]}{' of folded parts' * (PARTIAL in said)}"
         elif what == "join":
             what, _, on = said.partition(" ON ")
             what = f"{what} ON {on.partition('; and ')[0].count(' AND ') + 1}" if on else what.partition(" by ")[0]

@@ -56,6 +56,16 @@ def test_duckdb_s_rows(kinds: list[str]) -> None:
     assert sorted([tuple(row.values()) for row in rows], key=repr) == sorted(wanted, key=repr), select
 
 
+@pytest.mark.parametrize(("kinds", "ops", "delays"), [
+    (["asof", "semi", "left"], [">=", "", ""], [0, 5, 5]),
+    (["inner", "asof_left", "semi"], ["", ">", ""], [None, 0, 5]),
+    (["asof_left", "inner", "asof"], ["<=", "", ">"], [5, None, 0])])
+def test_how_late_rows_of_a_step_may_come(kinds: list[str], ops: list[str], delays: list[int | None]) -> None:
+    """Not at all where an as-of join looks back, and else by the shortest window."""
+    select = made(chain(kinds, ops), "abcd", [5, 7, 11, 13])
+    assert [step.delay for step, _ in select.steps] == delays
+
+
 def test_a_heartbeat_of_a_silent_stream_lets_rows_go_on() -> None:
     """Rows without a partner wait for their windows alone."""
     select = made(chain(["left", "inner"], [">=", ">="]), "abc", [2, 2, 9])
@@ -105,6 +115,8 @@ def test_times_with_a_zone() -> None:
      "a join that is not INNER, LEFT, SEMI, ANTI or ASOF is not supported in a join of three"),
     ("SELECT a.t FROM a JOIN b ON a.v = b.v ASOF JOIN c ON a.v = c.v AND a.t >= c.t", PredicateError,
      r"compares the time of a row's latest tuple; write greatest\(a.t, b.t\) in place of a.t in 'a.t >= c.t'"),
+    ("SELECT a.t FROM a JOIN b ON a.v = b.v ASOF JOIN c ON greatest(a.t, b.t, 5) >= c.t", PredicateError,
+     r"write greatest\(a.t, b.t\) in place of GREATEST\(a.t, b.t, 5\)"),
     ("SELECT b.t FROM a SEMI JOIN b ON a.v = b.v JOIN c ON a.v = c.v", PredicateError,
      "'b.t' is of a table behind SEMI JOIN, which only chooses rows"),
     ("SELECT a.t FROM a ANTI JOIN b ON a.v = b.v JOIN c ON b.v = c.v", PredicateError, "behind ANTI JOIN"),

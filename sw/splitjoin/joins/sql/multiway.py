@@ -40,8 +40,6 @@ Named = tuple[str, str]
 def in_place_of(node: exp.Expr, made: exp.Column) -> exp.Column:
     """``made``, which stands for the column ``node`` of the text, with its place."""
     made.meta["written"] = node.meta.get("written") or node.copy()
-    for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
-        part.meta.update(of.meta)
     return made
 
 

@@ -64,7 +64,7 @@ class AnswerSteps:
     def answering(self, rows: pa.Table) -> Answering | None:
         """The steps that make ``rows``; None where some of it was made otherwise."""
         last, tables = self._number(rows), len(self._names)
-        if last is None or last < tables:
+        if last is None:
             return None
         needed, places = {last}, dict[int, int]()
         for n in range(last, tables - 1, -1):

@@ -77,6 +77,8 @@ SELECT a.k AS q FROM a JOIN b ON a.k = b.k UNION SELECT k FROM c EXCEPT SELECT 4
 SELECT n FROM a JOIN b USING (k) INTERSECT (SELECT m FROM b JOIN c USING (k))
 SELECT count(*) FROM (SELECT a.k FROM a JOIN b USING (k) UNION ALL SELECT k FROM c) u JOIN b ON b.k = u.k
 SELECT max(n) FROM (SELECT a.n, b.m FROM a JOIN b ON a.k <> b.k) q WHERE m > 5
+SELECT k FROM (SELECT a.k, b.m FROM a JOIN b ON a.k <> b.k) q WHERE k > (SELECT min(k) FROM c)
+SELECT COLUMNS('k') FROM (SELECT a.k, b.m FROM a JOIN b ON a.k <> b.k) q WHERE m > 5
 SELECT a.n, b.m FROM a LEFT JOIN b ON EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND c.k = b.k)
 SELECT a.n, b.m FROM a FULL JOIN b ON a.k IN (SELECT k FROM c WHERE c.k = b.k)
 SELECT a.n FROM a ANTI JOIN b ON EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND b.m < 9)
@@ -95,6 +97,8 @@ SELECT l.id, r.id FROM boxed l JOIN boxed r ON l.items IS NOT DISTINCT FROM r.it
 SELECT l.id, r.id FROM boxed l JOIN boxed r ON l.pair IS DISTINCT FROM r.pair WHERE l.id < r.id
 SELECT l.id, r.id FROM boxed l JOIN boxed r ON l.items <= r.items AND l.pair.u = r.pair.u
 SELECT l.id, r.id FROM boxed l JOIN boxed r USING (pair)
+SELECT q.q.u AS v FROM (SELECT pair AS q, id AS u FROM boxed) q JOIN boxed r ON q.u < r.id GROUP BY q.u, q.q.u
+SELECT a.* EXCLUDE (n, name) FROM a JOIN c ON a.k <= c.k GROUP BY a.k, a.n, a.name
 SELECT q.q.u, q.u AS n FROM (SELECT l.pair AS q, r.id AS u FROM boxed l JOIN boxed r ON l.id < r.id) q
 SELECT count(*) FROM boxed l SEMI JOIN boxed r ON l.items = r.items AND l.pair <> r.pair
 SELECT l.id, r.id FROM boxed l JOIN boxed r ON [l.id, 1] = [r.id, 1]

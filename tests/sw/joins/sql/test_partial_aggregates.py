@@ -78,7 +78,7 @@ def test_random_statements() -> None:
 
 @pytest.mark.parametrize("text", [
     "SELECT s.j, count(*) AS n, sum(r.x) FROM r JOIN s ON r.x < s.a GROUP BY s.j",  # groups of the second table
-    "SELECT r.n, sum(r.x), sum(s.a) FROM r JOIN s ON r.x < s.a GROUP BY r.n",
+    "SELECT r.n, max(upper(r.v)), sum(s.a) FROM r JOIN s ON r.x < s.a GROUP BY r.n",
     "SELECT r.x % 5 AS g, count(*) FROM r JOIN s ON r.x < s.a GROUP BY g",
     "SELECT gcd(r.k, 2) AS g, count(*) FROM r JOIN s ON r.x < s.a GROUP BY r.k",
     "SELECT count(*) FROM r, s WHERE abs(r.x - s.a) < 3 AND s.f > 0",

@@ -114,6 +114,8 @@ STATEMENTS = [
     "SELECT id FROM r WHERE (SELECT count(a) FROM s WHERE s.k = r.k) > 0",
     "SELECT id, (SELECT count(*) FROM s WHERE s.k = r.k) > 0 AS has FROM r WHERE x < 6 OR f > 1",
     "SELECT * FROM r WHERE x > 1 AND NOT x > 5 AND EXISTS (FROM s WHERE a < x) ORDER BY k DESC, id LIMIT 2 OFFSET 1",
+    "SELECT id FROM r WHERE (x > 4 OR k = 'b') AND EXISTS (FROM s WHERE a = x)",
+    "SELECT x, id FROM r WHERE EXISTS (FROM s WHERE a = x) ORDER BY 1 DESC, 2 LIMIT 3",
     "SELECT DISTINCT r.k FROM r JOIN s ON r.x < s.a",
     "SELECT DISTINCT s.a, s.k FROM r, s WHERE r.x < s.a AND s.id > 0 AND r.id > 1 ORDER BY 1 DESC, k LIMIT 3",
     "SELECT DISTINCT k, x FROM (SELECT r.k, r.x FROM r, s WHERE r.x <= s.a) q WHERE x > 0",
@@ -138,6 +140,7 @@ STATEMENTS = [
     "SELECT id, (SELECT sum(a) FROM s WHERE s.id <= r.id) * 2 AS t, (SELECT avg(a) FROM s WHERE a < x) AS m FROM r",
     "SELECT r.id, s.a FROM r, s WHERE x = a UNION ALL SELECT r.id, s.a FROM r, s WHERE x < a AND r.k = s.k",
     "SELECT id FROM (SELECT r.id, s.a AS b FROM r JOIN s ON x < a) q WHERE b > 5 ORDER BY b, id DESC LIMIT 4",
+    "SELECT q.id, q.b FROM (SELECT r.id, s.a AS b FROM r JOIN s ON x < a) q WHERE q.b > 5",
     "SELECT i AS f FROM (SELECT id AS i, f AS b FROM r JOIN one ON x <> w) q ORDER BY b DESC, i LIMIT 3",
     "SELECT q.i AS x FROM (SELECT r.id AS i FROM r JOIN one ON r.x <> w) q ORDER BY -x LIMIT 3",
     "SELECT q.i AS x, rank() OVER (ORDER BY x) AS n FROM (SELECT r.id AS i FROM r JOIN s ON r.x < s.a) q ORDER BY x",
@@ -229,6 +232,9 @@ def test_within_a_window() -> None:
                        ("NOT EXISTS (SELECT 1 FROM s WHERE a >= 1)", [9])]:
         found = splitjoin.sql(f"SELECT ts FROM r WHERE {text}", r=r, s=s, window="RANGE 1", time="ts")
         assert found.to_pylist() == [{"ts": ts} for ts in want]
+    one = "SELECT ts, (SELECT max(a) FROM s) AS m FROM (SELECT r.ts FROM r JOIN s ON x <= a) q"
+    found = splitjoin.sql(one, r=r, s=s, window="RANGE 1", time="ts")
+    assert found.to_pylist() == [{"ts": 1, "m": 7}]
     with pytest.raises(StatementError, match="those of one join, but the statement has several"):
         splitjoin.sql("SELECT ts FROM r WHERE x IN (SELECT a FROM s) AND EXISTS (FROM s)", r=r, s=s, window="RANGE 1",
                       time="ts")
