@@ -44,11 +44,13 @@ class Chip(PinChannel):
     """The chip at the pins of ``circuit``, a `ChipTop`, on a clock as fast as the circuit's, of another phase.
 
     ``stalls``: the share of cycles in which each flag is inactive. ``cycles`` counts those of CLKOUT, ``moved`` the
-    bytes to the board and from it, and ``strobes`` the beginnings of SIWU#. A broken rule is an `AssertionError`.
+    bytes to the board and from it; ``strobes`` has the cycles of each one of SIWU#, and ``longest`` the most that the
+    bus was one side's. A broken rule is an `AssertionError`.
     """
 
     def __init__(self, circuit, stalls=0.0, seed=0):
-        self.stalls, self.cycles, self.moved, self.strobes = stalls, 0, [0, 0], 0
+        self.stalls, self.cycles, self.moved = stalls, 0, [0, 0]
+        self.strobes, self.longest = list[int](), 0
         super().__init__(circuit, seed=seed)
 
     async def _receive(self, ctx) -> None:
@@ -57,6 +59,7 @@ class Chip(PinChannel):
     async def _send(self, ctx) -> None:
         pads, chance = self._circuit.pads, self._chance
         rxf = txe = drove = drives_next = siwu_before = False
+        taken = 0
         await ctx.delay(0.3 * _PERIOD)
         while True:
             # What the chip samples at the edge.
@@ -74,7 +77,11 @@ class Chip(PinChannel):
                 self._received.append(byte)
                 self.moved[1] += 1
             self.cycles += 1
-            self.strobes += siwu and not siwu_before
+            self.strobes += [0] * (siwu and not siwu_before)
+            if siwu:
+                self.strobes[-1] += 1
+            taken = taken + 1 if oe or driven else 0
+            self.longest = max(self.longest, taken)
             drove, drives_next, siwu_before = oe, oe, siwu
             ctx.set(pads.clkout.i, 1)
             await ctx.delay(_PERIOD / 2)

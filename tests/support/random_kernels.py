@@ -108,6 +108,7 @@ def random_kernel(seed: int) -> Any:
     widths["k"] = "unsigned(2)"
     w.names, w.small = list(widths), ["k"]
     is_class = rng.random() < 0.4
+    own = "self.TABLE_table"  # which a memory for TABLE would be named, too
     lines, indent, targets = [], "    ", ["a", "b"]
     # Of a generator of its own, so that the programs of other seeds stay the same.
     of_tuples = random.Random(f"tuples {seed}")
@@ -120,8 +121,8 @@ def random_kernel(seed: int) -> Any:
         targets += ["self.u", "self.v"]
         indent = "        "
         if size:
-            w.tuples["self.t"] = size, of_tuples.choice([3, 8, 12])
-            lines.insert(1, f"    t: (unsigned({w.tuples['self.t'][1]}),) * {size}")
+            w.tuples[own] = size, of_tuples.choice([3, 8, 12])
+            lines.insert(1, f"    {own[5:]}: (unsigned({w.tuples[own][1]}),) * {size}")
     if table:
         w.tuples["TABLE"] = table, 9
     of = ", ".join(f"{name}: {width}" for name, width in widths.items())
@@ -132,7 +133,7 @@ def random_kernel(seed: int) -> Any:
     w.names += [f"{name}[{w.place(name, 1)}]" for name in w.tuples]
     lines += w.statements(indent, 2, targets)
     if size:
-        lines += w.store(indent, "self.t") + w.statements(indent, 0, targets)
+        lines += w.store(indent, own) + w.statements(indent, 0, targets)
     if rng.random() < 0.3:
         lines += [f"{indent}if x > 1 and {w.condition(1)}:",
                   f"{indent}    return {'None' if is_class else w.number(1)}"]

@@ -49,7 +49,7 @@ class Graph:
 
 def width_of(low: int, high: int) -> int:
     """Bits that numbers from ``low`` to ``high`` take, in two's complement if some are negative; 1 at least."""
-    return max(1, high.bit_length() if low >= 0 else 1 + max((~low).bit_length(), high.bit_length()))
+    return max(1, high.bit_length() if low >= 0 else 1 + max(~low, high).bit_length())
 
 
 def needed(nodes: Sequence[Node], outputs: Sequence[int], of: Sequence[Place | None]) -> Graph:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 from splitjoin.base.errors import PredicateError, UnsupportedError
@@ -118,6 +119,8 @@ class _KernelSteps(Steps):
         self.reads: dict[str, str] = {}
         self._read: dict[tuple[str, Expr], Col] = {}
         self.tables: dict[tuple[int, ...], MemoryTuple] = {}
+        #: The names of the tables, and of what a state has.
+        self.names: set[str] = set()
         #: Tuples that are used as no memory is.
         self.unfit: set[str] = set()
 
@@ -149,11 +152,12 @@ class _KernelSteps(Steps):
         key = tuple(map(int, numbers))
         if key not in self.tables:
             plain = f"{re.sub('[^a-zA-Z0-9]+', '_', name).strip('_') or 'constant'}_table"
-            plain += str(len(self.tables)) * any(plain == t.memory.name for t in self.tables.values())
-            made = TupleMemory.constant(plain, key)
+            own = next(f"{plain}{n or ''}" for n in count() if f"{plain}{n or ''}" not in self.names)
+            made = TupleMemory.constant(own, key)
             if made.width.bits > 64 or made.rows > TupleMemory.MOST:
                 raise UnsupportedError(f"{name} has {made.rows:,} numbers of {made.width.bits} bits, but a table must "
                                        f"have at most {TupleMemory.MOST:,} of 64 bits")
+            self.names.add(own)
             self.tables[key] = MemoryTuple(made, self.read, self.unfit)
         return self.tables[key]
 
@@ -267,6 +271,7 @@ class _Class(StatefulClass):
     def state(self, own: str, steps: _KernelSteps) -> StateRecord:
         """The stand-in for ``self`` when a step begins."""
         record = self._state(own, "r", steps)
+        steps.names |= self._fields.keys()
         record.values |= {name: MemoryTuple(memory, steps.read, steps.unfit) for name, memory in self.memories.items()}
         return record
 

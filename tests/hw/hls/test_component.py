@@ -208,6 +208,18 @@ def tabled(x: unsigned(11)):
 
 
 @hls.kernel
+class Renamed:
+    """Numbers in a memory with the name that the constant tuple's would get, too."""
+
+    TABLE_table: (unsigned(8),) * 16
+
+    def step(self, x: unsigned(4), y: unsigned(8)):
+        old = self.TABLE_table[x] + TABLE[x] * 256
+        self.TABLE_table[x] = y
+        return old
+
+
+@hls.kernel
 class Tabled:
     """A walk through a table that is not written."""
 
@@ -368,6 +380,12 @@ def test_a_tuple_is_a_memory_where_a_step_writes_one_number() -> None:
         assert ("past [0:15]" if fn is Ring else "counts [0:31]") in hls.verilog(fn)
     # Two writes, and a read behind one, take registers.
     assert not hls.component(Swapped)._design.kernel.memories
+
+
+def test_a_constant_tuple_has_a_memory_of_its_own() -> None:
+    kernel, rows = compiled(Renamed), [{"x": n % 3, "y": n} for n in range(9)]
+    assert [memory.name for memory in kernel.memories] == ["TABLE_table1", "TABLE_table"]
+    assert kernel_results(kernel, rows) == results(Renamed, rows)
 
 
 def test_a_place_that_both_branches_write_waits_for_no_condition() -> None:

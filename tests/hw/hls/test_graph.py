@@ -150,6 +150,14 @@ class Outside(wiring.Component):
         return m
 
 
+def test_widths_are_the_least_that_hold_both_ends() -> None:
+    for low in range(-9, 10):
+        for high in range(low, 18):
+            least = next(bits for bits in range(1, 9) if (
+                low >= -(1 << bits - 1) and high < 1 << bits - 1 if low < 0 else high < 1 << bits))
+            assert width_of(low, high) == Node("input", (), low, high).width == least
+
+
 @pytest.mark.parametrize(("low", "high"), [(0, 31), (0, 1), (-32, 31), (-5, 20), (0, 7), (-8, 7)])
 def test_outside_width_is_exact_for_every_value(low: int, high: int) -> None:
     circuit = Outside(low, high)

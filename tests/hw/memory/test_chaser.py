@@ -103,7 +103,7 @@ def wide(low: int, high: int) -> Operation:
 def mixed(seed: int) -> list[Operation]:
     """Stores and probes of few keys, so that they meet, in runs."""
     rng = random.Random(seed)
-    return [rng.choice((stored, probe))(rng.choice((0, 1, 1, 4))) for _ in range(24)]
+    return [rng.choice((stored, probe))(rng.choice((0, 1, 1, 36))) for _ in range(24)]  # of all bits of a bucket
 
 
 def bands(seed: int) -> list[Operation]:

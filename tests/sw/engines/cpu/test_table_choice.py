@@ -129,11 +129,22 @@ def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.Dat
                             "window": data.draw(st.sampled_from(WINDOWS[:3])), "order": "total"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_choice, "TABLE_ALGORITHMS", (DisjunctionJoin,))
-        patch.setattr(band_join, "cost_of", lambda *_: 0.0)
+        patch.setattr(DisjunctionJoin, "suits", property(lambda self: len(self.branches) > 0))
         found = join(r, s, **call)
     expected = join(r, s, **call, device="golden")
     assert rows_of(found.table) == rows_of(expected.table), found.plan
     assert found.items.tolist() == expected.items.tolist()
+
+
+def test_bounds_of_an_alternative_are_an_equality_that_no_key_may_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of odd numbers there is no half, but the ends of the empty interval between both bounds are keys."""
+    monkeypatch.setattr(table_choice, "TABLE_ALGORITHMS", (DisjunctionJoin,))
+    monkeypatch.setattr(DisjunctionJoin, "suits", property(lambda self: len(self.branches) > 0))
+    r, s = (pa.table({"x": range(9), "k": range(n, n + 9)}) for n in (1, 0))
+    found = join(r, s, on="2 * s.x >= r.x AND (2 * s.x <= r.x OR r.k = s.k)", order="left")
+    assert "equal keys" in found.plan
+    assert list(zip(found["x_r"].to_pylist(), found["x_s"].to_pylist(), strict=True)) == sorted(
+        [(2 * n, n) for n in range(5)] + [(n, n + 1) for n in range(8)])
 
 
 @pytest.mark.parametrize("on", ["r.x = s.x", "r.x = s.x AND r.k = s.k", "r.wide = s.wide AND r.x = s.x"])
