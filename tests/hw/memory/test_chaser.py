@@ -101,9 +101,9 @@ def wide(low: int, high: int) -> Operation:
 
 
 def mixed(seed: int) -> list[Operation]:
-    """Stores and probes of few keys, so that they meet, in runs."""
+    """Stores and probes of few keys, so that they meet, in runs; of all bits of a bucket's number, and of two cores."""
     rng = random.Random(seed)
-    return [rng.choice((stored, probe))(rng.choice((0, 1, 1, 36))) for _ in range(24)]  # of all bits of a bucket
+    return [rng.choice((stored, probe))(rng.choice((0, 1, 1, 38))) for _ in range(24)]
 
 
 def bands(seed: int) -> list[Operation]:
@@ -115,7 +115,7 @@ def bands(seed: int) -> list[Operation]:
 CASES: dict[str, Case] = {
     "wild": (mixed(0), 8, WILD, 0), "slow": (mixed(2), 8, SLOW, 2),
     # Probes that read the whole window, right behind stores.
-    "whole": ([stored(1), wide(0, 9), stored(4), stored(0), wide(0, 9), *mixed(3)[:8], wide(1, 2), stored(5), stored(1),
+    "whole": ([stored(1), wide(0, 9), stored(7), stored(0), wide(0, 9), *mixed(3)[:8], wide(1, 2), stored(5), stored(1),
                stored(4), wide(0, 5)], 8, WILD, 3),
     # A tuple of a key that is longer gone than a link reaches.
     "old": ([stored(1), *(stored(2 + n % 7) for n in range(129)), stored(1), probe(1)], 64, CALM, 0),
