@@ -121,15 +121,13 @@ def matched_rows(query: Query, incoming: Arrivals, found: TableMatches) -> Table
     # A tuple that its own side rules out is decided when it comes, and any other at the end.
     alone = found.met == 0
     ruled_out = OwnSide.of(query, "r").ruled_out(incoming.r)
-    first, end = _NONE, len(incoming)
-    if query.order.kind == "left":
-        end = 0
-    elif ruled_out.any():
+    first = _NONE
+    if query.order.kind != "left" and ruled_out.any():
         first = np.flatnonzero(alone & ruled_out)
         alone &= ~ruled_out
 
     def places(r: Ints) -> Places:
-        at = np.full(len(r), end)
+        at = np.full(len(r), len(incoming))
         at[:len(first)] = incoming.positions("r")[first]
         return at, np.zeros(len(r), np.uint8)
 

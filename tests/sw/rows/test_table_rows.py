@@ -19,3 +19,9 @@ def test_chosen_rows_have_late_ones_in_their_places_whatever_the_parts(size: int
     assert [row for part in parts for row in part] == [1, 0, 2, 4, 3, 7, 5, 8] == rows.r.tolist()
     assert max(map(len, parts)) <= size
     assert len(rows) == 8
+
+
+def test_a_table_without_rows_has_one_part_without_any() -> None:
+    none = np.empty(0, np.int64)
+    rows = ChosenRows(np.empty(0, np.bool_), none, none, lambda: np.empty(0, ITEM), Slices())
+    assert [part.r.tolist() for part in rows.parts(5)] == [[]] == [rows.r.tolist()]
