@@ -68,7 +68,7 @@ def random_schedule(name: str, seed: int) -> Failure | None:
             if chance.random() < 0.5:
                 made |= dict.fromkeys(range(at, at + streak), word)
             else:  # where it matters
-                kind, at = chance.choice(["rename", "sync folder", "sync", "write"]), chance.randint(1, 6)
+                kind, at = chance.choice(["rename", "sync folder", "sync", "write"]), chance.randint(1, 16)
                 made |= {(kind, n): word for n in range(at, at + streak)}
         return made
 

@@ -64,10 +64,10 @@ class _Folder:
 
     def after_cut(self, chance: random.Random) -> dict[str, _File | _Folder]:
         """One of the sets of names that a power cut may leave."""
-        kept = chance.choice([0.0, 0.5, 1.0])
-        found = dict(self.durable)
-        for names in self.pending:
-            if chance.random() < kept:
+        kept, found = chance.choice([0.0, 0.5, 1.0, None]), dict(self.durable)
+        for n, names in enumerate(self.pending, 1):
+            # None: the last change alone, as systems write them in any order.
+            if n == len(self.pending) if kept is None else chance.random() < kept:
                 _apply(found, names)
         return found
 
@@ -254,7 +254,8 @@ class SimulatedDisk(Disk):
             assert isinstance(node, _Folder)
             at /= part
             if part not in node.names:
-                node.change({part: _Folder() if at.is_dir() else _File(data=at.read_bytes())})
+                made = node.names[part] = _Folder() if at.is_dir() else _File(data=at.read_bytes())
+                node.pending.insert(0, {part: made})  # others made it at some time
             node = node.names[part]
         return node
 

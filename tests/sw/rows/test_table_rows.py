@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import splitjoin
 from splitjoin.engines.device import ITEM
 from splitjoin.engines.slices import Slices
 from splitjoin.rows.table_rows import ChosenRows
@@ -25,3 +27,9 @@ def test_a_table_without_rows_has_one_part_without_any() -> None:
     none = np.empty(0, np.int64)
     rows = ChosenRows(np.empty(0, np.bool_), none, none, lambda: np.empty(0, ITEM), Slices())
     assert [part.r.tolist() for part in rows.parts(5)] == [[]] == [rows.r.tolist()]
+
+
+def test_a_tuple_that_its_own_side_rules_out_is_a_row_of_an_anti_join_once() -> None:
+    r, s = pa.table({"x": [7, 1, 8, 2]}), pa.table({"a": [8]})
+    found = splitjoin.join(r, s, on="r.x = s.a AND r.x > 5", how="anti")
+    assert found.to_arrow()["x"].to_pylist() == [1, 2, 7]  # what is ruled out is decided as it comes

@@ -72,6 +72,8 @@ def test_statements_are_killed_at_their_limits(served: Server) -> None:
 
         assert answer("SELECT 1 AS x").to_pylist() == [{"x": 1}]
         idle = max(map(own_memory, psutil.Process(served.process.pid).children()))
+        for child in psutil.Process(served.process.pid).children():  # beside what it took before
+            assert resource.prlimit(child.pid, resource.RLIMIT_CPU)[0] > SECONDS + 1
         peaks = Peaks(served)
         try:
             for sql, said in (("SELECT length(repeat('x', 1000000000))", "more than 200MB of memory"),

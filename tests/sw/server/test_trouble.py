@@ -230,3 +230,20 @@ def test_no_more_is_committed_than_delivered_whatever_comes_while_a_client_asks(
         at = service.position("orders", "main")
         assert asked
         assert at["committed"] <= at["delivered"]
+
+
+def test_a_put_that_has_begun_ends_once_the_server_stops(tmp_path: Path) -> None:
+    """Else its tuples would be taken and in no epoch."""
+    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
+        server = FlightServer(service)
+        with connect(server.port, tmp_path / "results") as client:
+            command = fl.FlightDescriptor.for_command(b'{"stream": "orders", "acknowledge": true}')
+            writer, reader = client.do_put(command, orders(0, 5).schema)
+            writer.write_batch(orders(0, 5))
+            reader.read()
+            service._stopping = True  # what `stop` does first
+            writer.write_batch(orders(5, 9))
+            with pytest.raises(fl.FlightError, match="the server stops and takes no more tuples"):
+                writer.close()
+            assert act(client, "position", stream="orders")["delivered"] == 5
+        server.shutdown()

@@ -104,6 +104,16 @@ def test_a_slow_query_holds_back_only_itself_and_memory_up_to_the_limit() -> Non
         assert hub.counters()["unread"] == 0 and list(hub.queries) == ["fast"]
 
 
+def test_a_join_without_queries_that_was_moved_opens_its_next_device_there() -> None:
+    first, second = CountedDevice(), CountedDevice()
+    with splitjoin.share(R, S, time="t") as hub:
+        join = hub.common_join(on="r.x = s.y", window="RANGE 3", device=first)
+        with join.query(on="r.x = s.y"):
+            join.move(second)
+        with join.query(on="r.x = s.y"):
+            assert (first.opened, second.opened) == (1, 2)
+
+
 def test_queries_are_polled_in_threads_of_their_own() -> None:
     with splitjoin.share(R, S, time="t", unread=64, when_full="block") as hub:
         join = hub.common_join(on="r.x = s.y", window="RANGE 9")

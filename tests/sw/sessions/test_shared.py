@@ -290,3 +290,16 @@ def test_readers_of_a_gate() -> None:
     assert (one.done, two.done) == (False, False)
     assert [len(reader.ready()) for reader in (one, two)] == [1, 1]
     assert one.done and two.done
+
+
+def test_the_limit_counts_what_was_unread_when_room_was_looked_for() -> None:
+    with splitjoin.share(R, S, time="t", unread=4) as hub:
+        query = hub.query(on="r.x = s.y", window="RANGE 3")
+        hub.close_s()
+        hub.push_r(rows("r", 2))
+        query.poll()
+        for start in 2, 4, 5:
+            hub.push_r(rows("r", 2 if start == 2 else 1, start))
+        assert query.unread == 4
+        with pytest.raises(BackPressure, match="has 4 tuples to read, and the limit is 4"):
+            hub.push_r(rows("r", 1, 6))

@@ -44,6 +44,24 @@ def test_of_equal_times_of_s_the_order_of_its_sources_decides(direction: str, pa
         assert direction == "forward" or session.poll()["jd"].to_pylist() == [partner]
 
 
+@pytest.mark.parametrize(("exact", "at"), [(True, 6), (False, 5)])
+def test_what_looks_backward_is_decided_once_s_has_passed_what_it_may_choose(exact: bool, at: int) -> None:
+    with splitjoin.open(query("asof", direction="backward", allow_exact=exact), "golden") as session:
+        session.push_s(pa.table({"ts": [3], "a": [0], "jd": [0]}, schema=S))
+        session.push_r(pa.table({"ts": [5], "x": [0], "id": [0]}, schema=R))
+        session.heartbeat(at - 1, "s")
+        assert not len(session.poll())
+        session.heartbeat(at, "s")
+        assert session.poll()["jd"].to_pylist() == [0]
+
+
+def test_of_equally_near_partners_the_one_before_is_chosen() -> None:
+    with splitjoin.open(query("asof", direction="nearest"), "golden") as session:
+        session.push_r(pa.table({"ts": [5], "x": [0], "id": [0]}, schema=R))
+        session.push_s(pa.table({"ts": [3, 7], "a": [0, 0], "jd": [0, 1]}, schema=S))
+        assert session.poll()["jd"].to_pylist() == [0]
+
+
 def test_a_stream_that_is_ahead_waits_until_it_can_meet_something() -> None:
     """So that the tuples on the device are never much further apart than the windows."""
     with splitjoin.open(query(), "golden") as session:

@@ -13,8 +13,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError
+from splitjoin.engines.device import ITEM
+from splitjoin.lang.aggregate_functions import FoldTerm
+from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.fold import Overflow
-from splitjoin.rows.aggregates.user_fold import kernel
+from splitjoin.rows.aggregates.decided_bases import DecidedBases
+from splitjoin.rows.aggregates.user_fold import fold_user, kernel
 
 from ....support.random_aggregates import RandomAggregate, random_aggregates
 from ....support.sampling import at_length, examples
@@ -244,3 +248,15 @@ def test_sql_knows_aggregates_by_name_and_sessions_fold_them() -> None:
     assert prepared.schema.field("bin").type == pa.uint8()
     with pytest.raises(InputError, match="must be a mapping of names to classes"):
         splitjoin.sql(text, r=r, s=s, window="RANGE 5", time="ts", aggregates={"fullest": "Histogram"})
+
+
+def test_what_goes_on_from_states_has_the_values_of_partners_that_came_before() -> None:
+    query = splitjoin.query(R.schema, pa.schema([("a", pa.int64())]), on="r.x = s.a", window="ROWS 9", how="left",
+                            aggregate={"v": Wide("s.a")})
+    (term,) = query.aggregates[0].terms
+    assert isinstance(term, FoldTerm)
+    decided = DecidedBases(np.empty(0, ITEM), np.arange(3), np.array([0, 1, 0]), np.array([0]))
+    begin = [np.array([2, 1, 0], object)], np.array([True, False, False])
+    found = fold_user(term, [Vector(np.array([1]), np.ones(1, np.bool_))], decided, begin)
+    assert found.valid.tolist() == [True, True, False]
+    assert found.values[:2].tolist() == [2, 2]

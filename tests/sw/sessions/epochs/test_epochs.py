@@ -20,7 +20,7 @@ from splitjoin.sessions.epochs import EpochWriter, epoch_files
 from splitjoin.sessions.epochs.folder import hidden_name, read_manifest
 from splitjoin.sessions.snapshot import Snapshot
 
-from ....support.simulated_disk import SimulatedDisk
+from ....support.simulated_disk import Ended, SimulatedDisk
 
 A = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
 B = pa.schema([("ts", pa.int64()), ("a", pa.int32())])
@@ -104,6 +104,39 @@ def test_an_epoch_that_counts_after_such_an_error_outlasts_a_power_cut(tmp_path:
                 disk.cut_power()
                 assert read_manifest(disk.root / "out").epochs == 1
                 assert rows(disk.root / "out", "near") == written != []
+
+
+def test_a_manifest_that_outlasts_a_power_cut_has_its_state(tmp_path: Path) -> None:
+    """The process ends once the manifest has its name, and the cut leaves some of the names, or the last one alone."""
+    for seed in range(10):
+        disk = SimulatedDisk(tmp_path / str(seed), random.Random(seed))
+        with using(disk), opened("inner") as session:
+            writer = session.write_to(disk.root / "out", rows=1)
+            disk.faults = {("rename", 2): "late end"}
+            session.push_r(R)
+            session.push_s(S.slice(0, 30))
+            with pytest.raises(Ended):
+                writer.write()
+            writer._folder.close()
+        disk.restart()
+        disk.cut_power()
+        with using(disk), opened("inner") as session, session.write_to(disk.root / "out") as writer:
+            finish(session, writer)
+        assert rows(disk.root / "out") == wanted("inner")
+
+
+def test_rows_of_a_commit_that_came_to_nothing_are_polled_once_the_writer_is_closed(tmp_path: Path) -> None:
+    disk = SimulatedDisk(tmp_path / "disk", random.Random(0))
+    with using(disk), opened("inner") as session:
+        writer = session.write_to(disk.root / "out", rows=1)
+        disk.faults = {("rename", 2): "EIO"}
+        session.push_r(R)
+        session.push_s(S)
+        with pytest.raises(InputError, match="its rows are written once in any case"):
+            writer.write()
+        disk.faults = {}
+        writer.close()
+        assert session.poll().to_pylist() + session.flush().to_pylist() == wanted("inner")
 
 
 def test_rows_that_cannot_be_written_are_kept(tmp_path: Path) -> None:

@@ -367,3 +367,21 @@ def test_a_source_that_is_added_behind_a_snapshot_is_late_by_what_its_stream_has
         for one in session, restored:
             one.source("s").push(pa.table({"ts": [7], "a": [1]}, schema=s))
             assert one.late_s()["a"].to_pylist() == [1]
+
+
+def test_a_reader_whose_columns_fail_reads_the_same_tuples_again() -> None:
+    failures = [InputError("r.name must be a number, but is 'a'"), None]
+
+    def columns(side: str, found: pa.Table) -> pa.Table:
+        if side == "r" and len(found) and (failure := failures.pop(0)) is not None:
+            raise failure
+        return found
+
+    gate = ScaleGate(SCHEMA, SCHEMA, time="ts")
+    reader = gate.sequence().reader(columns)
+    gate.add("r").push(table([(1, "a"), (2, "b")]))
+    gate.finish("r")
+    gate.finish("s")
+    with pytest.raises(InputError, match="must be a number"):
+        reader.ready()
+    assert names(reader.ready()) == ["a", "b"]
