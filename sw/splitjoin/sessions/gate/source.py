@@ -224,17 +224,17 @@ class LateRows:
     def add(self, rows: pa.Table) -> None:
         """Keep ``rows``, or as many of them as the limit allows."""
         self.count += len(rows)
-        self._tables.append(rows)
-        self._keep(len(rows))
+        self._keep(rows, self._tables.append)
 
     def put_back(self, rows: pa.Table) -> None:
         """Undo a `take` of ``rows``."""
-        self._tables.appendleft(rows)
-        self._keep(len(rows))
+        self._keep(rows, self._tables.appendleft)
 
-    def _keep(self, more: int) -> None:
-        """Note that there are so many more rows, and forget the oldest ones beyond the limit."""
-        self._rows += more
+    def _keep(self, rows: pa.Table, at: Callable[[pa.Table], None]) -> None:
+        """Keep ``rows`` too, and forget the oldest ones beyond the limit."""
+        if len(rows):  # else tables of nothing pile up
+            at(rows)
+        self._rows += len(rows)
         while (over := self._rows - self._limit) > 0:
             oldest = self._tables.popleft()
             drop = min(over, len(oldest))

@@ -225,6 +225,14 @@ def test_late_tuples_are_kept_within_a_bound() -> None:
     assert gate.late("r").schema == SCHEMA
 
 
+def test_nothing_is_kept_of_pushes_of_which_no_tuple_is_dropped() -> None:
+    gate = ScaleGate(SCHEMA, SCHEMA, time="ts")
+    r = gate.add("r")
+    for ts in range(5):
+        gate.deliver("r", r.index, table([(ts, "a")]), lambda n, waiting: np.zeros(n, np.bool_))
+    assert not gate._shed["r"]._tables
+
+
 def refused(error: type[Exception], text: str, call: Any) -> None:
     with pytest.raises(error) as caught:
         call()
