@@ -6,6 +6,7 @@ import copy
 import shutil
 import tempfile
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,22 +58,25 @@ def _statement(chain: list[tuple[str, str]], *, grouped: bool) -> tuple[str, lis
 
 
 def _folded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The groups of rows that differ in the last number alone, with their aggregates."""
-    groups: dict[tuple[Any, ...], list[int | None]] = {}
+    """The groups of rows that differ in the last tuple alone, of which they have the time and the number, with their
+    aggregates.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[int, int] | None]] = {}
     for *base, last in rows:
         groups.setdefault(tuple(base), []).append(last)
-    met = {base: [one for one in lasts if one is not None] for base, lasts in groups.items()}
-    return [(*base, len(lasts), len(met[base]), sum(met[base]) if met[base] else None, max(met[base], default=None))
-            for base, lasts in groups.items()]
+    met = {base: sorted(one for one in lasts if one is not None) for base, lasts in groups.items()}
+    return [(*base, len(lasts), len(met[base]), sum(n for _, n in met[base]) if met[base] else None,
+             met[base][-1][1] if met[base] else None) for base, lasts in groups.items()]
 
 
 class ChainMachine(RuleBasedStateMachine):
-    """One join of three or four streams, polled or written to epochs, each stream in order."""
+    """One join of three or four streams, polled or written to epochs, each stream in order or late within bounds."""
 
     @initialize(chain=steps, lengths=st.lists(st.integers(0, 8), min_size=4, max_size=4), epochs=st.booleans(),
-                shed=st.sampled_from([None, None, 3]), grouped=st.booleans())
+                shed=st.sampled_from([None, None, 3]), grouped=st.booleans(),
+                lateness=st.none() | st.lists(st.integers(0, 4), min_size=4, max_size=4))
     def begin(self, chain: list[tuple[str, str]], lengths: list[int], epochs: bool, shed: int | None,
-              grouped: bool) -> None:
+              grouped: bool, lateness: list[int] | None) -> None:
         self.names = _NAMES[:len(chain) + 1]
         self.grouped = grouped and chain[-1][0] in ("inner", "left")
         text, self.joins, self.there = _statement(chain, grouped=self.grouped)
@@ -82,6 +86,8 @@ class ChainMachine(RuleBasedStateMachine):
         self.select: Any = splitjoin.sql(text, window=windows, time="t", tables=dict.fromkeys(self.names, _SCHEMA))
         self.options: dict[str, Any] = {} if shed is None else {
             "when_full": "shed", "shedding": splitjoin.Shedding(capacity=shed, threshold=shed - 1)}
+        if lateness is not None:
+            self.options["lateness"] = dict(zip(self.names, lateness, strict=False))
         self.tuples: dict[str, list[tuple[int, int, int]]] = {name: [] for name in self.names}
         self.promised, self.delivered = dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
         self.closed, self.idled = set[str](), set[str]()
@@ -106,25 +112,27 @@ class ChainMachine(RuleBasedStateMachine):
         state = self.session.snapshot() if self.folder is None else b""
         self.saved = state, self.model()
 
-    @rule(batches=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=2),
-                           min_size=4, max_size=4))
-    def push(self, batches: list[list[tuple[int, int]]]) -> None:
+    @rule(batches=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)), min_size=1,
+                                    max_size=2), min_size=4, max_size=4))
+    def push(self, batches: list[list[tuple[int, int, int]]]) -> None:
         """A batch to each stream that is open."""
         for name, batch in zip(self.names, batches, strict=False):
             if name not in self.closed:
                 self._push(name, batch)
 
-    def _push(self, name: str, batch: list[tuple[int, int]]) -> None:
+    def _push(self, name: str, batch: list[tuple[int, int, int]]) -> None:
         rows, at, reached = [], self.promised[name], max(self.promised.values())
-        for step, value in batch:
+        for step, value, back in batch:
             at += step
-            rows.append((at, value, self.delivered[name]))
+            rows.append((at - back if "lateness" in self.options else at, value, self.delivered[name]))
             self.delivered[name] += 1
         self.promised[name] = at
         self.session.push(name, pa.table(list(zip(*rows, strict=True)), schema=_SCHEMA))
-        gone = set(self.session.shed(name)["n"].to_pylist()) if self.options else set()
+        gone = set(self.session.shed(name)["n"].to_pylist())
         late = self.session.late(name)
-        assert not len(late) or (name in self.idled and max(late["t"].to_pylist()) <= reached)
+        assert not len(late) or name in self.idled or (
+            "lateness" in self.options and max(late["t"].to_pylist()) < self.promised[name])
+        assert max(late["t"].to_pylist(), default=0) <= max(reached, self.promised[name])
         gone |= set(late["n"].to_pylist())
         self.tuples[name] += [row for row in rows if row[2] not in gone]
 
@@ -200,12 +208,14 @@ class ChainMachine(RuleBasedStateMachine):
         counted = self.session.counters()
         assert not any(counted[f"{n}_late_r"] for n in range(2, len(self.names))), "rows of a step are lost"
         self.session.close()
-        tables = {name: pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], _SCHEMA)
-                  for name, rows in self.tuples.items()}
-        answer = [tuple(None if (one := row[name]) is None else one["n"] for name in self.there)
-                  for _, row in by_steps(tables, self.joins, list(self.lengths.values()), "t")]
+        tables = {name: pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in sorted(
+            rows, key=itemgetter(0))], _SCHEMA) for name, rows in self.tuples.items()}
+        rows = [row for _, row in by_steps(tables, self.joins, list(self.lengths.values()), "t")]
+        answer: list[Any] = [tuple(None if (one := row[name]) is None else one["n"] for name in self.there)
+                             for row in rows]
         if self.grouped:
-            answer = _folded(answer)
+            lasts = [None if (one := row[self.there[-1]]) is None else (one["t"], one["n"]) for row in rows]
+            answer = _folded([(*row[:-1], last) for row, last in zip(answer, lasts, strict=True)])
         if not self.in_order:
             found, answer = sorted(found, key=repr), sorted(answer, key=repr)
         assert found == answer, self.select.explain()
