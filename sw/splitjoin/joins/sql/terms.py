@@ -16,7 +16,7 @@ from sqlglot import exp
 from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, ToolError
 from splitjoin.lang.query import ComputedColumn
 from splitjoin.lang.schema import SIDES, Column, Schema, Side
-from splitjoin.lang.types import column_type
+from splitjoin.lang.types import STRING, column_type
 
 from .database import asked_term, check_constant, connection, row_of_nulls, with_tool
 from .reader import Tables, TreeReader, read_condition
@@ -111,8 +111,8 @@ class OneTableTerms:
         if sides not in ([{"r"}, {"s"}], [{"s"}, {"r"}]):
             return None
         made = [self._hosted(part) for part in parts]
-        are_texts = all(isinstance(of, exp.Column) and pa.types.is_string(
-            self.tables[side].schema.field(of.name).type) for of, (side,) in zip(made, sides, strict=True))
+        are_texts = all(isinstance(of, exp.Column) and column_type(
+            self.tables[side].schema.field(of.name).type) == STRING for of, (side,) in zip(made, sides, strict=True))
         return exp.EQ(this=made[0].copy(), expression=made[1].copy()) if are_texts else None
 
     def _beginning(self, tree: Any) -> exp.Expr | None:

@@ -61,6 +61,13 @@ def test_columns_have_their_own_names_types_and_fields() -> None:
                                           r.schema.field("x")]), check_metadata=True)
 
 
+def test_a_statement_again_has_the_fields_of_its_tables() -> None:
+    for unit in (b"eur", b"usd"):
+        r = R.cast(R.schema.set(1, R.schema.field("x").with_metadata({"unit": unit})))
+        assert splitjoin.sql("SELECT x FROM r, s WHERE x < a", r=r, s=S).table.schema.field("x").metadata == {
+            b"unit": unit}
+
+
 def test_stars() -> None:
     assert names(f"SELECT * {NEAR}") == ["ts_r", "x", "id_r", "name", "tags", "ts_s", "a", "id_s", "price", "f"]
     assert names(f"SELECT s.*, r.x {NEAR}") == ["ts", "a", "id", "price", "f", "x"]
