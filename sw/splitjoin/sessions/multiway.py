@@ -191,13 +191,13 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         Raises `SnapshotError` when the bytes are none; if a step's part is damaged, the join is closed, as the steps
         before it have gone on.
         """
-        self._check_unreserved()
-        parts = _ENVELOPE.unpacked(snapshot)
-        wanted = {"rows", *(f"{what} {n}" for n in range(len(self._sessions)) for what in ("step", "held"))}
-        if set(parts) != wanted:
-            raise SnapshotError(f"the snapshot must be of a join of {len(self._labels)} streams; open the join as the "
-                                f"other one was")
         with self._lock:
+            self._check_unreserved()
+            parts = _ENVELOPE.unpacked(snapshot)
+            wanted = {"rows", *(f"{what} {n}" for n in range(len(self._sessions)) for what in ("step", "held"))}
+            if set(parts) != wanted:
+                raise SnapshotError(f"the snapshot must be of a join of {len(self._labels)} streams; open the join as "
+                                    f"the other one was")
             rows = _read_table(parts["rows"], self.schema)
             steps = [_step_of(self._select, n, parts[f"held {n}"]) for n in range(len(self._sessions))]
             for n, session in enumerate(self._sessions):
