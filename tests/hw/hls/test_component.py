@@ -561,6 +561,21 @@ def test_a_tuple_that_no_memory_can_be_is_refused() -> None:
         of(70_000, counted)
 
 
+def test_a_table_has_rows_and_bits_at_most() -> None:
+    def read(x: unsigned(17)):
+        return table[min(x, len(table) - 1)]
+
+    for size, greatest in ((1 << 16, 1), (1025, (1 << 64) - 1)):
+        table = (*range(size - 1), greatest)
+        assert compiled(read).memories[0].init == table
+        compiled.cache_clear()
+    for large, said in ((range((1 << 16) + 1), "65,537 numbers of 17"),
+                        ((*range(1024), 1 << 64), "1,025 numbers of 65")):
+        table = (*large,)
+        with pytest.raises(UnsupportedError, match=f"table has {said} bits, but a table .* at most 65,536 of 64 bits"):
+            compiled(read)
+
+
 def test_choices_by_one_number_compare_its_upper_bits_once() -> None:
     def letter(x: unsigned(8)):
         return 1 if x == 97 else 2 if x == 98 else 3 if x == 99 else 4 if x == 200 else 0
