@@ -78,6 +78,7 @@ def test_files_of_which_no_test_in_their_own_folder_speaks_have_finders_too() ->
     assert "tests/hw/hls/test_component.py" in finders_of(ROOT, "sw/splitjoin/hls/memories.py")
     assert finders_of(ROOT, "hw/splitjoin_hw/link/ft232h.py")[0] == "tests/boards/test_ft232h.py"
     assert "tests/sim/test_fault_isolation.py" in finders_of(ROOT, "sw/splitjoin/circuit/driver.py")
+    assert finders_of(ROOT, "hw/splitjoin_hw/core/bitmap.py")[1] == "tests/sim/test_index_cores.py"
     assert set(finders_of(ROOT, "sw/splitjoin/tables/formats/arrow_file.py")) <= {
         str(path.relative_to(ROOT)) for path in (ROOT / "tests/sw/tables").glob("test_*.py")}
     assert finders_of(ROOT, "sw/splitjoin/hls/delays.py")
