@@ -29,9 +29,13 @@ _MORE = {
 _LONG = ("tests/sw/spark", "tests/sim", "tests/hw")
 #: Rooms behind one function: what a test says names few of the files that it runs, so the tests of all of them are run.
 _ONE_DOOR = ("sw/splitjoin/joins/sql/",)
-#: The tests of files that no test names, as they are the inside of a kind of core.
-_INSIDE = dict.fromkeys(("hw/splitjoin_hw/core/bitmap.py", "hw/splitjoin_hw/core/range_prober.py"),
-                        ("tests/hw/core/test_index.py", "tests/sim/test_index_cores.py"))
+#: Tests of other rooms, or of whole cores, that run what is in a file and seldom name it.
+_ELSEWHERE = {
+    "hw/splitjoin_hw/core/bitmap.py": ("tests/hw/core/test_index.py", "tests/sim/test_index_cores.py"),
+    "hw/splitjoin_hw/core/range_prober.py": ("tests/hw/core/test_index.py", "tests/sim/test_index_cores.py"),
+    "sw/splitjoin/circuit/driver.py": ("tests/sim/test_slices.py", "tests/sim/test_folding.py",
+                                       "tests/sim/test_verify.py", "tests/sim/test_fault_isolation.py"),
+}
 #: Files at most, beside the machines.
 _MOST = 4
 
@@ -70,8 +74,7 @@ def _finders(root: Path, file: str) -> list[str]:
     near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))
     near = near if file.startswith(_ONE_DOOR) else near[:_MOST]
     alike = _class_words(root / file)
-    if not (root / mirror).is_file():
-        near = [*_INSIDE.get(file, ()), *_importers(root, file, names), *near]
+    near = [*_ELSEWHERE.get(file, ()), *([] if (root / mirror).is_file() else _importers(root, file, names)), *near]
     near += [one for one in found if Path(one).name.startswith(f"{mirror.stem}_")
              or Path(one).stem.removeprefix("test_") in alike]
     machines = [str(one.relative_to(root)) for folder in more if folder in _MACHINES
