@@ -343,3 +343,23 @@ def test_masks_after_a_restart_of_a_circuit() -> None:
             session.close_s()
             found.append(session.poll_items()[0].tolist())
     assert found[0] == found[1]
+
+
+def test_a_device_that_fails_wakes_a_reader_that_waits() -> None:
+    class Failing(LaggingDevice):
+        def open(self, query: splitjoin.Query) -> Any:
+            session = super().open(query)
+
+            def push(arrivals: Any) -> None:
+                raise DeviceError("the board is gone")
+
+            session.push = push  # type: ignore[method-assign]
+            return session
+
+    with StreamJoin(query(window="RANGE 3"), Failing()) as session:
+        session.push_r(r(1))
+        with pytest.raises(DeviceError, match="the board is gone"):
+            session.push_s(s(1))
+        assert session._results.has_news  # so that `wait` would return, which a poll follows
+        with pytest.raises(DeviceError, match="the board is gone"):
+            list(session)
