@@ -71,6 +71,9 @@ def test_trouble_with_the_disk_is_told_and_ends(tmp_path: Path, call: str, fault
         service.source("offers", "main").push(offers(0, 50))
         until(lambda: service.status()["trouble"])
         assert service.position("orders", "main")["committed"] == 0
+        if call == "rename":  # the rows are in an epoch or not
+            with pytest.raises(InputError, match="statements wait until it is sure which rows are in epochs: epoch 0"):
+                service.tables()
         assert "power fails" in lines[0] or "cannot be written" in lines[0] or "or not" in lines[0]
         disk.faults = {}
         service.finish("orders")
