@@ -117,6 +117,8 @@ def test_times_with_a_zone() -> None:
      r"compares the time of a row's latest tuple; write greatest\(a.t, b.t\) in place of a.t in 'a.t >= c.t'"),
     ("SELECT a.t FROM a JOIN b ON a.v = b.v ASOF JOIN c ON greatest(a.t, b.t, 5) >= c.t", PredicateError,
      r"write greatest\(a.t, b.t\) in place of GREATEST\(a.t, b.t, 5\)"),
+    ("SELECT a.t FROM a SEMI JOIN b ON a.v = b.v ASOF JOIN c ON a.v >= c.t", PredicateError,
+     "write a.t in place of a.v"),
     ("SELECT b.t FROM a SEMI JOIN b ON a.v = b.v JOIN c ON a.v = c.v", PredicateError,
      "'b.t' is of a table behind SEMI JOIN, which only chooses rows"),
     ("SELECT a.t FROM a ANTI JOIN b ON a.v = b.v JOIN c ON b.v = c.v", PredicateError, "behind ANTI JOIN"),
