@@ -561,6 +561,15 @@ def test_a_tuple_that_no_memory_can_be_is_refused() -> None:
         of(70_000, counted)
 
 
+def test_a_condition_is_a_result_of_a_bit() -> None:
+    def less(x: unsigned(2), y: unsigned(2)):
+        return x < y, not x < 2
+
+    kernel, rows = compiled(less), [{"x": x, "y": y} for x, y in all_of(range(4), repeat=2)]
+    assert kernel_results(kernel, rows) == results(less, rows)
+    assert [port.field.widths[0].bits for port in kernel.outputs] == [1, 1]
+
+
 def test_a_table_has_rows_and_bits_at_most() -> None:
     def read(x: unsigned(17)):
         return table[min(x, len(table) - 1)]
