@@ -31,6 +31,8 @@ _LONG = ("tests/sw/spark", "tests/sim", "tests/hw")
 _ONE_DOOR = ("sw/splitjoin/joins/sql/",)
 #: Tests of other rooms, or of whole cores, that run what is in a file and seldom name it.
 _ELSEWHERE = {
+    "sw/splitjoin/circuit/parameters.py": ("tests/sim/test_options.py", "tests/sim/test_external_memory.py",
+                                           "tests/sw/circuit/test_architectures.py"),
     "hw/splitjoin_hw/core/bitmap.py": ("tests/hw/core/test_index.py", "tests/sim/test_index_cores.py"),
     "hw/splitjoin_hw/core/range_prober.py": ("tests/hw/core/test_index.py", "tests/sim/test_index_cores.py"),
     "sw/splitjoin/circuit/driver.py": ("tests/sim/test_slices.py", "tests/sim/test_folding.py",

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import DeviceError, UnsupportedError, join
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
@@ -133,6 +134,14 @@ def test_an_error_of_memory_is_a_fault_of_the_device(make: Any, fails: int) -> N
 def test_parameters_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         SimDevice(**{"memory": "axi", **options})
+
+
+@pytest.mark.parametrize("memory", ["axi", "sdram"])
+def test_the_most_and_the_least_that_a_memory_has(memory: str) -> None:
+    for capacity in 64, 2**24:
+        assert CircuitParameters(memory=memory, capacity=capacity).capacity == capacity
+    with pytest.raises(UnsupportedError, match="capacity must be a power of two from 2 to "):
+        CircuitParameters(memory=memory, capacity=2**25)
 
 
 def test_conditions_that_are_refused() -> None:

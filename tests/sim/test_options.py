@@ -12,6 +12,7 @@ import pytest
 
 from splitjoin import DeviceError, Query, Schema, UnsupportedError
 from splitjoin.circuit.driver import CircuitSession, Transport
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration
 from splitjoin_sim import PysimDevice, SimDevice
 
@@ -43,6 +44,7 @@ def test_wrong_options_of_devices(name: str, values: list[Any], error: type[Exce
 def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UnsupportedError, match=said):
         SimDevice(**options)
+    assert CircuitParameters(lanes=4, capacity=8).capacity == 8
 
 
 @pytest.mark.parametrize(("core", "index", "must"), [
