@@ -23,7 +23,7 @@ WRONG: list[tuple[str, list[Any], type[Exception], str]] = [
     *((name, values, UnsupportedError, f"^{name} must be .*, not {{}}$") for name, values in {
         "cores": ["4", None, 2.5, True, 0], "capacity": ["64", 64.0, 48], "fanin": [2.0], "fanout": [17],
         "lanes": [3, 1.0], "probes": [0, 17, True], "queue": [48, 8, False], "root_width": [3, True],
-        "core": ["tree", None, 1]}.items()),
+        "core": ["tree", None, 1], "clock": ["50", 0, -1.5, math.nan, math.inf, True]}.items()),
     *((name, ["x", None, 1.0, -1, math.nan, math.inf, True], DeviceError,
        f"{name} must be a share of cycles, from 0 to less than 1, not {{}}") for name in ("stall_in", "stall_out")),
     ("seed", ["x", None, 1.5], DeviceError, "seed must be a whole number, not {}"),
