@@ -61,8 +61,10 @@ class Copy:
         paths = [str(self.root / room) for room in ("sw", "hw", "sim", "boards")]
         # What this process is told as a test itself is not for those that it starts. And they limit themselves: a limit
         # set between fork and exec would run the hooks that libraries of this process have for a fork. That a fault is
-        # found is enough: to shrink what finds it takes ten times as long.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {
+        # found is enough: to shrink what finds it takes ten times as long. A minute has room for three times as many
+        # examples as CI has.
+        given = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        environment = {"SPLITJOIN_TEST_EXAMPLES": "1", **given} | {
             "PYTHONPATH": os.pathsep.join(paths), "HYPOTHESIS_PROFILE": "first", "SPLITJOIN_CACHE": str(self._home),
             "PYTHONDONTWRITEBYTECODE": "", CPU_SECONDS: str(LIMIT * (len(tests) + 1))}
         process = subprocess.Popen(
