@@ -5,6 +5,7 @@ a failure as it is found. And less work for compilers, whose output here runs fo
 import gc
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,6 +32,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 # them a second to compile, and workers the same tests, whose assertions pytest rewrites.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
+
+# Shells without job control have what they run in the background ignore it, and all processes that this starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Spark gives times in the machine's zone, which tests compare with those of UTC.
 os.environ["TZ"] = "UTC"
