@@ -27,7 +27,7 @@ _writes = False
 
 
 def account(lines: Sequence[str]) -> str:
-    """What ran, without the texts of conditions and values, which are sqlglot's to change."""
+    """The joins and DuckDB's parts of a statement's run, without the texts of conditions, which sqlglot may change."""
     made = []
     for line in lines:
         what, said = line[:17].strip(), line[17:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -41,9 +41,9 @@ class AsyncStreamJoin:
     ``restore`` and ``close``; ``schema``, ``finished`` and ``faults`` are at hand.
 
     A push waits while the session is full, and the event loop runs meanwhile; all work is done in one thread. A push
-    that is cancelled while it waits has taken no tuple; one that was at work has. Rows and tuples of a call that is
-    cancelled are those of the next call. ``session`` must not have been opened with
-    ``when_full="block"``, and must not be used by others.
+    that is cancelled while it waits has taken no tuple; one that was at work has. Rows and tuples that a cancelled call
+    took are given by the next one. ``session`` must not have been opened with ``when_full="block"``, and must not be
+    used by others.
     """
 
     def __init__(self, session: StreamJoin):
@@ -171,22 +171,27 @@ class AsyncStreamJoin:
 
     async def _change(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``call``, and wake the tasks that the call may let continue."""
-        async with self._changed:
-            try:
-                return await self._call(call, *args, **kwargs)
-            finally:
-                self._changed.notify_all()
+        async with self._waking():
+            return await self._call(call, *args, **kwargs)
 
     async def _take(self, call: Callable[P, tuple[T, Callable[[], None]]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`_change` by ``call``, which is undone if the caller is cancelled."""
+        """`_taken`, and wake the tasks that the call may let continue."""
+        async with self._waking():
+            return await self._taken(call, *args, **kwargs)
+
+    @asynccontextmanager
+    async def _waking(self) -> AsyncIterator[None]:
+        """Hold the lock, and wake the tasks that wait at the end of the block."""
         async with self._changed:
             try:
-                return await self._taken(call, *args, **kwargs)
+                yield
             finally:
                 self._changed.notify_all()
 
     async def _taken(self, call: Callable[P, tuple[T, Callable[[], None]]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`_call` of ``call``, which is undone if the caller is cancelled: what it gives would be lost."""
+        """Call ``call``, which returns a result and the function that puts it back. A caller that is cancelled does not
+        get the result, so it is put back.
+        """
         given = list[Callable[[], None]]()
 
         def kept() -> T:

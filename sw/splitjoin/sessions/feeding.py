@@ -109,7 +109,9 @@ class FeedingSession(EpochsOfResults):
         return self.set_apart("late", "s")[0]
 
     def set_apart(self, what: Literal["late", "shed"], side: Side) -> tuple[pa.Table, Callable[[], None]]:
-        """What `late_r` and the like give, and what undoes it; `AsyncStreamJoin` calls this."""
+        """Take the late or the dropped tuples of stream ``side``. Returns them and the function that puts them back;
+        `AsyncStreamJoin` calls this.
+        """
         gate = self._gate
         found = gate.late(side) if what == "late" else gate.shed(side)
         return self._given.without_computed(side, found), lambda: gate.put_back(what, side, found)

@@ -280,11 +280,14 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
         reason = self._limit.unread(self._queue) if self._limit.full(self._queue) else None
         waiting = sum(session.waiting for session in self._sessions) + sum(step.held for step in self._steps)
         if reason is None and self._limit.held(waiting):
-            marks = {label: mark for n, label in enumerate(self._labels) for at, side in [self._at(n)]
-                     for mark in at.marks(side)}
-            known = [mark for mark in marks.values() if mark is not None]
-            behind = [label for label, mark in marks.items() if mark is None or (
-                len(known) == len(marks) and mark == min(known))]
+            marks = list[tuple[int | None, str]]()
+            for n, label in enumerate(self._labels):
+                session, side = self._at(n)
+                marks += [(mark, label) for mark in session.marks(side)]
+            # All others wait for the streams of which nothing is known, else for those that have got least far.
+            unknown = any(mark is None for mark, _ in marks)
+            least = None if unknown else min((mark for mark, _ in marks if mark is not None), default=None)
+            behind = [label for mark, label in marks if mark == least]
             if behind and stream not in behind:
                 reason = self._limit.waits(waiting, behind)
         if reason is not None:
@@ -304,7 +307,7 @@ class MultiwayJoin(ResultReader, EpochsOfResults, Closing):
     def _work(self) -> None:
         """Hand on what each step gives to the next one. The caller holds the lock."""
         # No stream waits for those of the first step if both are idle, but the later steps wait for its rows.
-        self._sessions[0].pass_silence(self._sessions[1:])
+        self._sessions[0].advance_if_idle(self._sessions[1:])
         for (session, after), step in zip(pairwise([*self._sessions, None]), self._steps, strict=True):
             assert session is not None
             while True:

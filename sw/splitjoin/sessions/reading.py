@@ -142,7 +142,9 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
             raise InputError("poll_items needs a session opened with punctuation=True")
 
     def polled(self) -> tuple[tuple[Items, pa.RecordBatch], Callable[[], None]]:
-        """What `poll_items` gives, of any session, and what undoes it; `AsyncStreamJoin` calls this."""
+        """Take items and rows as `poll_items` does, with or without punctuation. Returns them and the function that
+        puts them back; `AsyncStreamJoin` calls this.
+        """
         self._check_unreserved()
         return self._given_out(*self._take())
 
@@ -154,7 +156,9 @@ class ReadingSession(ResultReader, Closing, Generic[Results]):
         return self.flushed()[0]
 
     def flushed(self) -> tuple[pa.RecordBatch, Callable[[], None]]:
-        """What `flush` gives, and what puts the rows back; `AsyncStreamJoin` calls this."""
+        """End both streams as `flush` does. Returns the rows and the function that puts them back; `AsyncStreamJoin`
+        calls this.
+        """
         self._check_unreserved()
         with self._usable():
             self._end_input()

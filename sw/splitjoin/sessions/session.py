@@ -106,17 +106,17 @@ class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
         return self._gate.waiting
 
     def marks(self, side: Side) -> list[int | None]:
-        """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown."""
+        """The marks of the sources of stream ``side``, as of `SourceGate.marks`."""
         return self._gate.marks(side)
 
-    def pass_silence(self, others: Sequence[StreamJoin]) -> None:
-        """If all open sources are idle, go on as far as S of all ``others`` has got; `MultiwayJoin` calls this."""
+    def advance_if_idle(self, others: Sequence[StreamJoin]) -> None:
+        """If all open sources are idle, go on to the least mark of S of the ``others``; `MultiwayJoin` calls this."""
         gate = self._gate
         if isinstance(gate, ScaleGate) and not gate.done and not gate.marks("r") and not gate.marks("s"):
             known = [mark for other in others for mark in other.marks("s")]
             if known and None not in known:
                 with self._advancing():
-                    gate.pass_by(min(mark for mark in known if mark is not None))
+                    gate.advance_past(min(mark for mark in known if mark is not None))
 
     @property
     def frontier(self) -> int | pa.Scalar | None:

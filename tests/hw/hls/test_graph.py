@@ -151,7 +151,7 @@ class Outside(wiring.Component):
 
 
 def test_lines_do_not_tell_graphs_apart() -> None:
-    """What a graph costs is known, wherever the same one was written before."""
+    """Graphs that differ in the lines of their nodes alone are equal, so their cost is computed once."""
     node = Node("input", (), 0, 1)
     assert {Graph((node,), (0,), (("a.py", 1),)), Graph((node,), (0,), (None,))} == {Graph((node,), (0,))}
 

@@ -1,4 +1,4 @@
-"""What went over the link, told frame by frame: requests, replies, what they carry, and what was damaged."""
+"""`LinkRows`, frame by frame: requests, replies, the items that they carry, and damaged frames."""
 
 from __future__ import annotations
 

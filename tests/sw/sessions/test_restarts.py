@@ -353,7 +353,7 @@ def test_a_device_that_fails_wakes_a_reader_that_waits() -> None:
             def push(arrivals: Any) -> None:
                 raise DeviceError("the board is gone")
 
-            session.push = push  # type: ignore[method-assign]
+            session.push = push  # type: ignore[method-assign]  # a fault of the device
             return session
 
     with StreamJoin(query(window="RANGE 3"), Failing()) as session:

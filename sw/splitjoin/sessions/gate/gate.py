@@ -117,8 +117,8 @@ class ScaleGate(SourceGate):
                 later(rule.mark(side, queue, later(rule.own(side, queue), reached)), self._floor(side, index))
                 for index, queue in enumerate(self._queues[side]) if not queue.closed and not queue.idle]
 
-    def pass_by(self, ticks: int) -> None:
-        """Let no source deliver a tuple up to the time ``ticks`` any more, which would be late."""
+    def advance_past(self, ticks: int) -> None:
+        """Move the frontier behind all tuples of the time ``ticks``: what sources still deliver up to it is late."""
         with self._lock:
             key = ticks + 1, (0, 0)
             self._frontier = key if self._frontier is None else max(self._frontier, key)

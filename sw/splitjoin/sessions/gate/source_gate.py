@@ -126,8 +126,8 @@ class SourceGate(ReadyGate):
         raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
 
     def marks(self, side: Side) -> list[int | None]:
-        """How far each source of stream ``side`` has got that is open and not idle, in ticks; None if unknown, as of a
-        stream that has had no source.
+        """The marks (semantics, section 9) of those sources of stream ``side`` that are open and not idle, in ticks;
+        None for one that is not known, and for a stream that has had no source.
         """
         with self._lock:
             return [None for queue in self._queues[side] if not queue.closed and not queue.idle]
